@@ -1,0 +1,147 @@
+"""All that training changes: the nets, their optimisers, the generator, the loss history. A checkpoint is this."""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD
+
+from dividemix.config import Config
+from dividemix.errors import DivergedError
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Progress:
+    """Where training stands inside an epoch, and what its parts took: for whoever wants to watch."""
+
+    doing: str = ""
+    step: int = 0
+    num_steps: int = 1
+    seconds: dict[str, float] = field(default_factory=dict)
+    _mark: float = 0.0
+
+    def watch(self, doing: str, steps: Iterable[Item], num_steps: int) -> Iterator[Item]:
+        """The steps themselves, counted as they go."""
+        self.doing, self.step, self.num_steps = doing, 0, num_steps
+        for item in steps:
+            yield item
+            self.step += 1
+
+    def start_clock(self) -> dict[str, float]:
+        """Begin an epoch: the seconds of its parts, none yet, which `lap` adds to."""
+        self.seconds = {}
+        self._mark = time.perf_counter()
+        return self.seconds
+
+    def lap(self, part: str) -> None:
+        """Count the time since the last lap, or the start, to that part.
+
+        An accelerator works on while Python goes ahead: its time shows up in the part that waits for it.
+        """
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._mark
+        self._mark = now
+
+
+@dataclass
+class State:
+    """The state of a training after `epoch` epochs.
+
+    Shapes: K nets (DivideMix has two), N samples, W epochs at most in the loss history.
+    """
+
+    nets: list[nn.Module]
+    optimizers: list[SGD]
+    scalers: list[torch.amp.GradScaler]  # of the loss, while nets compute in float16; idle otherwise
+    generator: torch.Generator
+    loss_history: Tensor  # (K, W, N) float64: normalised losses of the last divisions, newest last
+    epoch: int
+    progress: Progress
+
+    @classmethod
+    def start(cls, nets: list[nn.Module], num_samples: int, config: Config, *, scale_loss: bool = False) -> "State":
+        """The state before the first epoch; `scale_loss` is for nets that compute in float16."""
+        device = next(nets[0].parameters()).device
+        optimizers = [
+            SGD(
+                net.parameters(),
+                lr=config.lr,
+                momentum=config.momentum,
+                weight_decay=config.weight_decay,
+                fused=device.type in ("cpu", "cuda"),
+            )
+            for net in nets
+        ]
+        scalers = [torch.amp.GradScaler(device.type, enabled=scale_loss) for _ in nets]
+        generator = torch.Generator().manual_seed(config.seed)
+        history = torch.zeros(len(nets), 0, num_samples, dtype=torch.float64)
+        return cls(nets, optimizers, scalers, generator, history, epoch=0, progress=Progress())
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything but the epoch, as named tensors: what a checkpoint stores."""
+        named = {"generator": self.generator.get_state(), "loss_history": self.loss_history}
+        for k, (net, optimizer) in enumerate(zip(self.nets, self.optimizers, strict=True)):
+            named |= {f"nets.{k}.{name}": tensor for name, tensor in net.state_dict().items()}
+            for i, moments in optimizer.state_dict()["state"].items():
+                if moments["momentum_buffer"] is not None:
+                    named[f"momentum.{k}.{i}"] = moments["momentum_buffer"]
+            if self.scalers[k].is_enabled():
+                scaler = self.scalers[k].state_dict()
+                named[f"scaler.{k}"] = torch.tensor([scaler["scale"], scaler["_growth_tracker"]])
+        return named
+
+    def load(self, named: Mapping[str, Tensor], epoch: int) -> None:
+        """Become the state that `tensors()` gave after `epoch` epochs."""
+        self.epoch = epoch
+        self.generator.set_state(named["generator"])
+        self.loss_history = named["loss_history"].clone()
+        for k, (net, optimizer) in enumerate(zip(self.nets, self.optimizers, strict=True)):
+            net.load_state_dict(under(f"nets.{k}.", named))
+            saved = optimizer.state_dict()
+            parameters = optimizer.param_groups[0]["params"]
+            # The fused step reads memory as it lies, so a buffer has to lie as its parameter does (channels_last).
+            saved["state"] = {
+                int(i): {"momentum_buffer": torch.empty_like(parameters[int(i)], requires_grad=False).copy_(buffer)}
+                for i, buffer in under(f"momentum.{k}.", named).items()
+            }
+            optimizer.load_state_dict(saved)
+            if self.scalers[k].is_enabled():
+                scale, growth_tracker = named[f"scaler.{k}"].tolist()
+                scaler = self.scalers[k].state_dict() | {"scale": scale, "_growth_tracker": int(growth_tracker)}
+                self.scalers[k].load_state_dict(scaler)
+
+    def descend(self, k: int, loss: Tensor) -> None:
+        """One step of SGD: theta(k) = SGD(L, theta(k))."""
+        optimizer, scaler = self.optimizers[k], self.scalers[k]
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    def check_finite(self) -> None:
+        """Raise DivergedError if a weight or a BatchNorm statistic is not finite."""
+        for k, net in enumerate(self.nets):
+            for name, tensor in net.state_dict().items():
+                if not tensor.isfinite().all():
+                    raise DivergedError(
+                        f"training diverged in epoch {self.epoch + 1}: {name} of net {k + 1} is not finite;"
+                        " try a smaller --lr"
+                    )
+
+
+def learning_rate(epoch: int, config: Config) -> float:
+    """The rate in force after `epoch` epochs."""
+    if config.lr_schedule == "cosine":
+        return config.lr * (1 + math.cos(math.pi * epoch / config.epochs)) / 2
+    return config.lr if epoch < config.lr_drop_epoch else config.lr / 10
+
+
+def under(prefix: str, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose name starts with prefix, under the rest of their name."""
+    return {name.removeprefix(prefix): tensor for name, tensor in named.items() if name.startswith(prefix)}

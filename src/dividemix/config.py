@@ -1,0 +1,126 @@
+"""Every number of the paper as one frozen dataclass: its symbol, its default, its check.
+
+Nothing here imports torch, so that the command line can list and check every field at once.
+"""
+
+import contextlib
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dividemix.errors import InputError
+
+
+def _field(default: Any, doc: str, *, low: float = -math.inf, high: float = math.inf, above: float = -math.inf) -> Any:
+    """A dataclass field with its help text and its range: low <= value <= high, and value > above."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "low": low, "high": high, "above": above})
+
+
+def _choice(default: str, doc: str, *choices: str) -> Any:
+    """A dataclass field that takes one of a few words."""
+    return dataclasses.field(default=default, metadata={"doc": doc, "choices": choices})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """How to train. Defaults are the paper's CIFAR setting with a fixed lambda_u of 25; `presets.py` has the rest."""
+
+    net: str = _field("preact_resnet18", "network: a name of NETS, or a factory as package.module:function")
+    net_width: int = _field(64, "channels of the first stage (64 is the paper's)", low=1)
+    final_norm: bool = _field(False, "BatchNorm and ReLU before the pooling of a pre-activation net (He et al.)")
+
+    epochs: int = _field(300, "epochs in all, warm-up included", low=1)
+    warmup_epochs: int = _field(10, "epochs of ordinary training on all samples before the first division", low=1)
+    batch_size: int = _field(64, "B: labeled samples, and unlabeled ones, in a step; warm-up takes 2 B", low=1)
+    lr: float = _field(0.02, "learning rate of SGD", above=0)
+    lr_schedule: str = _choice("step", "step: divided by 10 after lr_drop_epoch; cosine: to zero", "step", "cosine")
+    lr_drop_epoch: int = _field(150, "epochs trained before the rate is divided by 10", low=1)
+    momentum: float = _field(0.9, "momentum of SGD", low=0, high=1)
+    weight_decay: float = _field(5e-4, "weight decay of SGD", low=0)
+
+    confidence_penalty: bool = _field(False, "subtract the predictions' entropy from the warm-up loss (Eq. 2)")
+    clean_threshold: float = _field(0.5, "tau: clean probability from which a sample keeps its label", low=0, high=1)
+    loss_window: int = _field(1, "epochs whose normalised losses are averaged before the mixture is fitted", low=1)
+    division: str = _choice(
+        "global",
+        "global: one mixture over all losses; per_class: one for each given label",
+        "global",
+        "per_class",
+    )
+
+    num_views: int = _field(2, "M: augmented views of each sample", low=1)
+    temperature: float = _field(0.5, "T: sharpening temperature", above=0)
+    alpha: float = _field(4.0, "alpha: parameter of mixup's Beta distribution", above=0)
+    mixup_per_sample: bool = _field(False, "draw mixup's lambda for each pair (the paper's text), not once a step")
+    lambda_u: float = _field(25.0, "weight of the loss on unlabeled samples", low=0)
+    rampup_epochs: int = _field(16, "epochs over which lambda_u grows linearly from zero after warm-up", low=0)
+    lambda_r: float = _field(1.0, "weight of the regulariser against predicting one class", low=0)
+    labeled_only: bool = _field(False, "with lambda_u 0: unlabeled samples only serve as mixing partners")
+
+    crop_padding: int = _field(4, "pixels padded on each side before the random crop", low=0)
+    flip: bool = _field(True, "mirror images at random")
+
+    seed: int = _field(1, "seed of everything random: weights, batches, views, mixup", low=0, high=2**63 - 1)
+    device: str = _field("auto", "auto, cpu, cuda, cuda:1, mps, ...")
+    precision: str = _choice(
+        "auto",
+        "arithmetic of the nets; auto: float32 on a CPU, bfloat16 or else float16 on a GPU",
+        "auto",
+        "float32",
+        "bfloat16",
+        "float16",
+    )
+    compile: str = _choice(
+        "auto", "compile the nets; auto: where the training is long enough to pay for it", "auto", "always", "never"
+    )
+
+    def __post_init__(self) -> None:
+        """Check every field against its type and range.
+
+        Raises:
+            InputError: naming the field, its value, what is allowed.
+        """
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
+        if self.warmup_epochs > self.epochs:
+            raise InputError(f"warmup_epochs is {self.warmup_epochs}: it must not exceed epochs ({self.epochs})")
+        if self.batch_size * self.num_views == 1:
+            raise InputError("batch_size 1 with num_views 1 gives BatchNorm a single image: raise one of them")
+        if self.labeled_only and self.lambda_u > 0:
+            raise InputError(f"labeled_only drops the loss that lambda_u ({self.lambda_u:g}) weighs: set --lambda_u 0")
+
+
+def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
+    """The value, an int widened to float where a float is meant; raises InputError outside type or range."""
+    kind = field.type
+    if kind is float and type(value) is int:
+        with contextlib.suppress(OverflowError):
+            value = float(value)
+    if type(value) is not kind:
+        raise InputError(f"{field.name} is {value!r}: {_KIND_NAMES[kind]} is needed")
+    if choices := field.metadata.get("choices"):
+        if value not in choices:
+            raise InputError(f"{field.name} is {value!r}: allowed are {', '.join(choices)}")
+    elif kind in (int, float):
+        low, high, above = (field.metadata[bound] for bound in ("low", "high", "above"))
+        if not (low <= value <= high and value > above and abs(value) < _LIMITS[kind]):
+            raise InputError(f"{field.name} is {value}: {describe_range(field)} is needed")
+    return value
+
+
+def describe_range(field: dataclasses.Field[Any]) -> str:
+    """The field's type and range in words, as error messages and --help show them."""
+    if choices := field.metadata.get("choices"):
+        return " or ".join(choices)
+    words = _KIND_NAMES[field.type]
+    low, high, above = (field.metadata[bound] for bound in ("low", "high", "above"))
+    if math.isfinite(above):
+        words += f" above {above:g}"
+    elif math.isfinite(low):
+        words += f" from {low:g}"
+    return words + (f" to {high:g}" if math.isfinite(high) else "")
+
+
+_LIMITS: dict[Any, float] = {int: 2**63, float: math.inf}
+_KIND_NAMES: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}

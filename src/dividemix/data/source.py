@@ -1,0 +1,151 @@
+"""What every reader returns: images and labels as arrays, checked once, here.
+
+Shapes: N samples, H x W pixels, K channels (1 or 3), C classes.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dividemix.errors import InputError
+
+Images = NDArray[np.uint8]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """A data set as it was given: training images with labels that may be wrong, and what is known besides."""
+
+    name: str
+    """A built-in name ("fashion", "cifar10", "cifar100"), or a file's name without its ending."""
+    classes: tuple[str, ...]
+    """Names of the C classes."""
+    train_images: Images
+    """(N, H, W, K)"""
+    train_labels: Labels
+    """(N,): labels as given, in [0, C)."""
+    test_images: Images | None = None
+    test_labels: Labels | None = None
+    true_labels: Labels | None = None
+    """(N,): ground truth of the training samples where it is known; for scoring only."""
+    similar: Mapping[int, int] | None = None
+    """Class -> the class it is taken for, for asymmetric noise; classes without a look-alike are absent."""
+    mean: tuple[float, ...] | None = None
+    """(K,): channel means of images scaled to [0, 1]; None: to be measured on the training images."""
+    std: tuple[float, ...] | None = None
+    """(K,): channel standard deviations, as `mean`."""
+
+    def __post_init__(self) -> None:
+        """Check everything that could be wrong with a user's data; labels end up as int64.
+
+        Raises:
+            InputError: naming the data set and the array.
+        """
+        name, num_classes = self.name, len(self.classes)
+        if num_classes < 2:
+            raise InputError(f"{name}: there are {num_classes} classes, at least two are needed")
+        check_images(self.train_images, f"{name}: train_images")
+        num_train = len(self.train_images)
+        labels = as_labels(self.train_labels, f"{name}: train_labels", num_train, num_classes)
+        if labels.min() == labels.max():
+            raise InputError(f"{name}: all training labels are {labels[0]}, at least two classes are needed")
+        object.__setattr__(self, "train_labels", labels)
+        if self.true_labels is not None:
+            labels = as_labels(self.true_labels, f"{name}: true_labels", num_train, num_classes)
+            object.__setattr__(self, "true_labels", labels)
+        self._check_test()
+
+    def _check_test(self) -> None:
+        """Test images and labels come together, in the training images' shape."""
+        name = self.name
+        if self.test_images is None and self.test_labels is None:
+            return
+        if self.test_images is None or self.test_labels is None:
+            raise InputError(f"{name}: test_images and test_labels belong together, only one of them is there")
+        check_images(self.test_images, f"{name}: test_images", like=self.train_images)
+        labels = as_labels(self.test_labels, f"{name}: test_labels", len(self.test_images), len(self.classes))
+        object.__setattr__(self, "test_labels", labels)
+
+    def limit_train(self, limit: int) -> "Source":
+        """The same source with only the first limit // C training images of each class, in the data's order.
+
+        A sample's class is its true label where that is known, else its given label.
+
+        Raises:
+            InputError: where that is less than one image a class, or more than a class has.
+        """
+        per_class = limit // len(self.classes)
+        if per_class < 1:
+            raise InputError(
+                f"limit_train is {limit}: at least {len(self.classes)} is needed, "
+                f"one image for each class of {self.name}"
+            )
+        labels = self.train_labels if self.true_labels is None else self.true_labels
+        members = [np.flatnonzero(labels == label) for label in range(len(self.classes))]
+        fewest = min(range(len(members)), key=lambda label: len(members[label]))
+        if len(members[fewest]) < per_class:
+            raise InputError(
+                f"limit_train is {limit}, {per_class} images a class, "
+                f"but class {self.classes[fewest]!r} of {self.name} has {len(members[fewest])}: take a smaller limit"
+            )
+        index = np.sort(np.concatenate([member[:per_class] for member in members]))
+        return dataclasses.replace(
+            self,
+            train_images=self.train_images[index],
+            train_labels=self.train_labels[index],
+            true_labels=None if self.true_labels is None else self.true_labels[index],
+        )
+
+
+def check_images(images: NDArray[Any], where: str, like: Images | None = None) -> None:
+    """Nothing, for uint8 images (N, H, W, K) with K 1 or 3, none of it empty.
+
+    Training images are two or more; test images come with them as `like`, and have their size.
+
+    Raises:
+        InputError: opening with `where`, the file and the array.
+    """
+    if images.dtype != np.uint8:
+        raise InputError(f"{where} holds {images.dtype}: uint8 is needed, pixels from 0 to 255")
+    if images.ndim != 4 or images.shape[3] not in (1, 3):
+        raise InputError(f"{where} has shape {images.shape}: (N, H, W, channels) is needed, with 1 or 3 channels")
+    if images.size == 0:
+        raise InputError(f"{where} has shape {images.shape}: it holds no pixels")
+    if like is None and len(images) < 2:
+        raise InputError(f"{where} holds one image, at least two are needed")
+    if like is not None and images.shape[1:] != like.shape[1:]:
+        raise InputError(f"{where} has images of {images.shape[1:]}, but the training images are {like.shape[1:]}")
+
+
+def as_labels(labels: NDArray[Any], where: str, num_samples: int, num_classes: int | None = None) -> Labels:
+    """The labels as int64 (N,), from any array of whole numbers in [0, C); without C, any from 0.
+
+    Raises:
+        InputError: opening with `where`, the file and the array.
+    """
+    if labels.dtype.kind not in "biuf":
+        raise InputError(f"{where} holds {_kind_name(labels)}: whole numbers from 0 are needed")
+    if labels.ndim != 1 or len(labels) != num_samples:
+        raise InputError(f"{where} has shape {labels.shape}: one label for each image is needed, ({num_samples},)")
+    if labels.dtype.kind == "f":
+        # NaN fails both comparisons, an infinity the first.
+        whole = (np.abs(labels) < 2**31) & (labels == np.rint(labels))
+        if not whole.all():
+            raise InputError(f"{where} holds {labels[~whole][0]}: whole numbers from 0 are needed")
+    low, high = labels.min(), labels.max()
+    if low < 0:
+        raise InputError(f"{where} holds label {int(low)}: labels count from 0")
+    most = 2**31 if num_classes is None else num_classes
+    if high >= most:
+        raise InputError(f"{where} holds label {int(high)}, but labels go from 0 to {most - 1}")
+    return labels.astype(np.int64)
+
+
+def _kind_name(labels: NDArray[Any]) -> str:
+    """What an array holds that is not numbers, in a user's words."""
+    return "text" if labels.dtype.kind in "USO" else str(labels.dtype)

@@ -1,0 +1,65 @@
+"""Making a net's forward fast on its device without changing what it computes: compilation and reduced precision.
+
+Both replace `net.forward` on the instance, so that parameter names, and with them checkpoints, stay as they are.
+"""
+
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from dividemix.errors import CompilationWarning
+
+# Arithmetic from which on a compiled forward earns back the minute that compiling takes: on two CPU cores some ten
+# minutes of training, on a GPU about as long.
+_WORTHWHILE_FLOPS = {"cpu": 1e14, "cuda": 1e16}
+
+
+def worth_compiling(net: nn.Module, image_shape: tuple[int, int, int], num_rows: float, device: torch.device) -> bool:
+    """Whether compiling pays for a training that forwards num_rows images of (H, W, channels) in all.
+
+    Judged by the arithmetic, not by a clock, so that a resumed run decides as the first one did.
+    """
+    if device.type not in _WORTHWHILE_FLOPS:
+        return False
+    height, width, channels = image_shape
+    was_training = net.training
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        net.eval()(torch.zeros(1, channels, height, width, device=device))
+    net.train(was_training)
+    flops: int = counter.get_total_flops()
+    return flops * num_rows >= _WORTHWHILE_FLOPS[device.type]
+
+
+def compile_net(net: nn.Module) -> None:
+    """Compile net's forward, for each shape it meets; where that fails it goes on as it was, with one warning."""
+    eager: Callable[[Tensor], Tensor] = net.forward
+    compiled = torch.compile(eager, dynamic=False)
+
+    def forward(images: Tensor) -> Tensor:
+        try:
+            return compiled(images)
+        except Exception as error:  # a missing C++ compiler, an operation it does not know: anything
+            net.forward = eager
+            first_line = (str(error).splitlines() or [""])[0]
+            warnings.warn(
+                f"compilation failed, training goes on without it ({type(error).__name__}: {first_line})",
+                CompilationWarning,
+                stacklevel=2,
+            )
+            return eager(images)
+
+    net.forward = forward
+
+
+def autocast_net(net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
+    """Let net's forward compute in a shorter floating-point type where that is safe; its logits are float32 again."""
+    plain: Callable[[Tensor], Tensor] = net.forward
+
+    def forward(images: Tensor) -> Tensor:
+        with torch.autocast(device.type, dtype=dtype):
+            return plain(images).float()
+
+    net.forward = forward

@@ -1,0 +1,32 @@
+"""Choosing the device, and the precision that suits it."""
+
+import torch
+
+from dividemix.errors import InputError
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; "auto" takes an accelerator where there is one.
+
+    Raises:
+        InputError: if the name means nothing, or this machine does not have it.
+    """
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device).item()  # "meta" has tensors, but no numbers
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(f"device {name!r} is not to be had on this machine: try auto or cpu") from error
+    return device
+
+
+def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
+    """The floating-point type that nets compute in: "auto" is float32 but on CUDA, where it is bfloat16 or float16."""
+    if precision == "auto":
+        if device.type != "cuda":
+            return torch.float32
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    return {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}[precision]

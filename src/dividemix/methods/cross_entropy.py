@@ -1,0 +1,15 @@
+"""Ordinary training, what the paper calls Cross-Entropy: one net, every label believed."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from dividemix.algorithm import dividemix
+from dividemix.algorithm.dividemix import EpochReport
+from dividemix.algorithm.state import State
+from dividemix.algorithm.training_data import TrainingData
+from dividemix.config import Config
+
+
+def fit(state: State, data: TrainingData, config: Config) -> Iterator[EpochReport]:
+    """Train on from `state`: DivideMix's warm-up, to the last epoch and without the confidence penalty."""
+    yield from dividemix.fit(state, data, replace(config, warmup_epochs=config.epochs, confidence_penalty=False))

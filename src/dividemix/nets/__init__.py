@@ -1,0 +1,72 @@
+"""Networks by name, and any factory of a user's own given as package.module:function."""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from dividemix.config import Config
+from dividemix.errors import InputError
+from dividemix.nets.preact_resnet import PreActResNet
+from dividemix.nets.small_cnn import SmallCNN
+
+
+def build_net(config: Config, *, num_classes: int, image_shape: tuple[int, int, int], seed: int) -> nn.Module:
+    """The net that config names, with weights drawn from seed, for images of (H, W, channels).
+
+    A factory is called with num_classes=, and with in_channels=, width= and final_norm= where its signature names
+    them.
+
+    Raises:
+        InputError: if the net is unknown, or does not give one logit per class for such images.
+    """
+    factory = NETS[config.net] if config.net in NETS else _import_factory(config.net)
+    height, width, channels = image_shape
+    offered = {"in_channels": channels, "width": config.net_width, "final_norm": config.final_norm}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            named = inspect.signature(factory).parameters
+            arguments: dict[str, Any] = {key: value for key, value in offered.items() if key in named}
+            net = factory(num_classes=num_classes, **arguments)
+            if not isinstance(net, nn.Module):
+                raise TypeError(f"it gave {type(net).__name__}, not a torch.nn.Module")
+            with torch.no_grad():
+                logits = net.eval()(torch.zeros(2, channels, height, width))
+            if tuple(logits.shape) != (2, num_classes):
+                raise TypeError(f"logits of two images have shape {tuple(logits.shape)}, not (2, {num_classes})")
+        except Exception as error:  # a foreign factory may raise anything
+            first_line = (str(error).splitlines() or [""])[0]
+            raise InputError(
+                f"net {config.net!r} does not fit {num_classes} classes of {height} x {width} x {channels} images:"
+                f" {type(error).__name__}: {first_line}"
+            ) from error
+    return net
+
+
+def _import_factory(name: str) -> Callable[..., nn.Module]:
+    """The function that package.module:function names, looked up from the working directory too."""
+    module_name, colon, function = name.partition(":")
+    if not colon:
+        raise InputError(f"unknown net {name!r}: known are {', '.join(NETS)}, or a factory as package.module:function")
+    folder = str(Path.cwd())
+    sys.path.append(folder)
+    try:
+        factory: Callable[..., nn.Module] = getattr(importlib.import_module(module_name), function)
+    except Exception as error:  # importing foreign code may raise anything
+        first_line = (str(error).splitlines() or [""])[0]
+        raise InputError(f"net {name!r} cannot be imported: {type(error).__name__}: {first_line}") from error
+    finally:
+        sys.path.remove(folder)
+    return factory
+
+
+NETS: dict[str, Callable[..., nn.Module]] = {
+    "preact_resnet18": PreActResNet,
+    "small_cnn": SmallCNN,
+}

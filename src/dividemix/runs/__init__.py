@@ -1,0 +1,1 @@
+"""A run directory and the training that fills it: config, environment, metrics, checkpoints, resume, summary."""

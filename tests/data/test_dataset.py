@@ -1,0 +1,102 @@
+"""Images in memory. Oracles: numpy in float64 for the pixels and their statistics, test_augment.py's loop for crops."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from dividemix.data.dataset import ArrayData, pixel_statistics
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(1, 256, size=(20, 6, 5, 3), dtype=np.uint8)
+LABELS = RNG.integers(0, 4, size=20)
+MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
+
+
+def array_data(**options: int | bool) -> ArrayData:
+    return ArrayData(IMAGES, LABELS, num_classes=4, mean=MEAN, std=STD, **options)
+
+
+def pixels(images: torch.Tensor) -> NDArray[np.uint8]:
+    """What `to_input` was given, by undoing it: (R, H, W, channels), uint8."""
+    values = images.numpy().transpose(0, 2, 3, 1).astype(np.float64) * STD + MEAN
+    return np.rint(values * 255).astype(np.uint8)
+
+
+def test_plain_gives_the_normalised_images_of_each_batch() -> None:
+    batches = [torch.tensor([3, 3, 19]), torch.tensor([0]), torch.empty(0, dtype=torch.int64)]
+    given = list(array_data(crop_padding=2, flip=True).plain(batches))
+    assert [len(images) for images in given] == [3, 1, 0]
+    for index, images in zip(batches, given, strict=True):
+        expected = (IMAGES[index.numpy()].astype(np.float64) / 255 - MEAN) / STD
+        np.testing.assert_allclose(images.numpy(), expected.transpose(0, 3, 1, 2), rtol=1e-5, atol=1e-5)
+        assert images.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_augmented_rows_are_crops_of_their_own_image() -> None:
+    index = torch.arange(20).repeat(3)
+    (images,) = array_data(crop_padding=1, flip=True).augmented([index], torch.Generator().manual_seed(0))
+    assert images.shape == (60, 3, 6, 5)
+    assert images.is_contiguous(memory_format=torch.channels_last)
+    padded = np.pad(IMAGES, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    seen = set()
+    for i, view in zip(index.tolist(), pixels(images), strict=True):
+        candidates = {
+            (dy, dx, mirrored): padded[i, dy : dy + 6, dx : dx + 5][:, :: -1 if mirrored else 1]
+            for dy, dx, mirrored in itertools.product(range(3), range(3), (False, True))
+        }
+        (drawn,) = [key for key, crop in candidates.items() if np.array_equal(crop, view)]
+        seen.add(drawn)
+    assert len(seen) > 9  # 18 draws are possible: rows do not share one
+
+
+def test_augmented_without_padding_and_flip_is_plain() -> None:
+    data, batches = array_data(), [torch.arange(5), torch.arange(5, 9)]
+    generator = torch.Generator().manual_seed(0)
+    for a, b in zip(data.augmented(batches, generator), data.plain(batches), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_generator_decides_and_moves_from_batch_to_batch() -> None:
+    data, batches = array_data(crop_padding=2, flip=True), [torch.arange(20)] * 2
+    first, again, other = (list(data.augmented(batches, torch.Generator().manual_seed(s))) for s in (1, 1, 2))
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    assert not torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], other[0])
+
+
+def test_images_stay_uint8_and_labels_int64() -> None:
+    data = array_data()
+    assert data.images.dtype == torch.uint8
+    assert data.labels.dtype == torch.int64
+    assert data.labels.tolist() == LABELS.tolist()
+    assert data.num_classes == 4
+
+
+@pytest.mark.parametrize("shape", [(7, 5, 4, 1), (9, 3, 3, 3), (1, 1, 1, 2)])
+def test_pixel_statistics_are_numpys(shape: tuple[int, ...]) -> None:
+    images = np.random.default_rng(1).integers(0, 256, size=shape, dtype=np.uint8)
+    mean, std = pixel_statistics(images)
+    scaled = images.astype(np.float64) / 255
+    expected_std = scaled.std(axis=(0, 1, 2))
+    np.testing.assert_allclose(mean, scaled.mean(axis=(0, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(std, np.where(expected_std == 0, 1, expected_std), rtol=1e-9)
+    assert all(type(value) is float for value in mean + std)
+
+
+@pytest.mark.parametrize("level", [0, 1, 77, 255])
+def test_a_constant_channel_has_deviation_one(level: int) -> None:
+    images = np.full((11, 3, 3, 1), level, dtype=np.uint8)
+    mean, std = pixel_statistics(images)
+    assert mean == (pytest.approx(level / 255),)
+    assert std == (1.0,)
+
+
+def test_statistics_normalise_to_mean_zero_and_deviation_one() -> None:
+    mean, std = pixel_statistics(IMAGES)
+    data = ArrayData(IMAGES, LABELS, num_classes=4, mean=mean, std=std)
+    (images,) = data.plain([torch.arange(20)])
+    np.testing.assert_allclose(images.mean(dim=(0, 2, 3)).numpy(), 0, atol=1e-5)
+    np.testing.assert_allclose(images.std(dim=(0, 2, 3), unbiased=False).numpy(), 1, atol=1e-5)

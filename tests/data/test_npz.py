@@ -1,0 +1,211 @@
+"""The .npz reader against the arrays that the test saved; each way a file can be wrong has a case."""
+
+import io
+import pickle
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dividemix.data.readers import read_source
+from dividemix.data.readers.npz import read_npz
+from dividemix.errors import InputError
+
+
+def arrays(**changes):
+    """Arrays of twelve training and four test images in three classes, with changes; None leaves one out."""
+    rng = np.random.default_rng(0)
+    full = {
+        "x_train": rng.integers(0, 256, (12, 5, 6), dtype=np.uint8),
+        "y_train": np.arange(12) % 3,
+        "x_test": rng.integers(0, 256, (4, 5, 6), dtype=np.uint8),
+        "y_test": np.array([0, 1, 2, 0]),
+        "y_true": np.arange(12)[::-1] % 3,
+    }
+    return {name: array for name, array in (full | changes).items() if array is not None}
+
+
+def save(folder, **changes):
+    path = folder / "data.npz"
+    np.savez(path, **arrays(**changes))
+    return path
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_all_arrays_come_back(tmp_path, write):
+    given = arrays()
+    write(tmp_path / "clothes.npz", **given)
+    source = read_source(str(tmp_path / "clothes.npz"))
+    assert source.name == "clothes"
+    assert source.classes == ("0", "1", "2")
+    np.testing.assert_array_equal(source.train_images, given["x_train"][..., None])
+    np.testing.assert_array_equal(source.test_images, given["x_test"][..., None])
+    for got, name in ((source.train_labels, "y_train"), (source.test_labels, "y_test"), (source.true_labels, "y_true")):
+        np.testing.assert_array_equal(got, given[name])
+
+
+def test_colour_images_and_the_required_arrays_alone(tmp_path):
+    images = np.zeros((12, 5, 6, 3), np.uint8)
+    source = read_npz(save(tmp_path, x_train=images, x_test=None, y_test=None, y_true=None))
+    assert source.train_images.shape == (12, 5, 6, 3)
+    assert source.test_images is source.test_labels is source.true_labels is None
+
+
+@pytest.mark.parametrize("name", ["y_train", "y_test", "y_true"])
+def test_the_highest_label_of_any_array_counts_the_classes(tmp_path, name):
+    labels = arrays()[name].copy()
+    labels[0] = 5
+    assert read_npz(save(tmp_path, **{name: labels})).classes == ("0", "1", "2", "3", "4", "5")
+
+
+def test_classes_can_be_named(tmp_path):
+    source = read_npz(save(tmp_path, classes=np.array(["cat", "dog", "äöü", "none"])))
+    assert source.classes == ("cat", "dog", "äöü", "none")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"x_train": None}, "x_train missing: needed are x_train, y_train; allowed as well x_test"),
+        ({"y_train": None}, "y_train missing"),
+        ({"weights": np.zeros(3)}, "unknown array 'weights': needed are"),
+        ({"x_test": None}, "y_test without x_test"),
+        ({"y_test": None}, "x_test without y_test"),
+        ({"x_train": np.zeros((12, 5, 6), np.float64)}, "x_train holds float64: uint8"),
+        ({"x_train": np.zeros((12, 30), np.uint8)}, "x_train has shape (12, 30)"),
+        ({"x_train": np.zeros((12, 5, 6, 4), np.uint8)}, "x_train has shape (12, 5, 6, 4)"),
+        ({"x_train": np.zeros((12, 0, 6), np.uint8)}, "x_train has shape (12, 0, 6, 1): it holds no pixels"),
+        ({"x_train": np.uint8(3)}, "x_train has shape ()"),
+        (
+            {"x_train": np.zeros((1, 5, 6), np.uint8), "y_train": [1], "y_true": None},
+            "x_train holds one image, at least two",
+        ),
+        ({"x_test": np.zeros((4, 6, 5), np.uint8)}, "x_test has images of (6, 5, 1), but the training images are"),
+        ({"y_train": np.arange(11) % 3}, "y_train has shape (11,): one label for each image is needed, (12,)"),
+        ({"y_train": np.eye(12)}, "y_train has shape (12, 12)"),
+        ({"y_train": np.arange(12) / 4}, "y_train holds 0.25: whole numbers"),
+        ({"y_train": np.full(12, np.nan)}, "y_train holds nan"),
+        ({"y_train": np.arange(12) % 3 - 1}, "y_train holds label -1"),
+        ({"y_train": np.array(["a", "b", "c"] * 4)}, "y_train holds text"),
+        ({"y_train": np.array([0, 255] * 6)}, "y_train holds label 255, but 12 training images cannot fill 256"),
+        ({"y_train": np.array([0, 10**15] * 6)}, "y_train holds label 1000000000000000"),
+        ({"y_test": np.array([0, 1, 99, 0])}, "y_test holds label 99"),
+        ({"y_true": np.arange(12) + 7}, "y_true holds label 18"),
+        ({"y_train": np.zeros(12), "y_test": np.zeros(4), "y_true": np.zeros(12)}, "all labels are 0"),
+        ({"y_train": np.ones(12)}, "all training labels are 1"),
+        ({"classes": np.array(["a", "b"])}, "y_train holds label 2, but labels go from 0 to 1"),
+        ({"classes": np.array(["a"])}, "classes holds ['a']: at least two names"),
+        ({"classes": np.array(["a", "b", "a"])}, "each once"),
+        ({"classes": np.array([1, 2, 3])}, "classes is int64 of shape (3,)"),
+        ({"classes": np.array([["a", "b", "c"]])}, "a list of names"),
+        ({"y_train": np.array([0, "a", None] * 4, object)}, "holds Python objects"),
+    ],
+)
+def test_each_violation_is_one_line_that_names_file_and_array(tmp_path, changes, message):
+    path = save(tmp_path, **changes)
+    with pytest.raises(InputError, match=re.escape(message)) as caught:
+        read_npz(path)
+    assert "\n" not in str(caught.value)
+    assert "data" in str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match=r"none\.npz: no such file"):
+        read_source(str(tmp_path / "none.npz"))
+
+
+def test_a_root_has_no_meaning_here(tmp_path):
+    with pytest.raises(InputError, match="no meaning"):
+        read_source(str(save(tmp_path)), tmp_path)
+
+
+class Touches:
+    """Unpickling an instance would create the marker file."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        return Path.touch, (self.marker,)
+
+
+def test_pickled_objects_do_not_run(tmp_path):
+    marker = tmp_path / "marker"
+    path = save(tmp_path, y_train=np.array([Touches(marker)] * 12, object))
+    with pytest.raises(InputError, match="holds Python objects"):
+        read_npz(path)
+    path.write_bytes(pickle.dumps(Touches(marker)))
+    with pytest.raises(InputError, match=r"not an \.npz file"):
+        read_npz(path)
+    assert not marker.exists()
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 100, npy(np.zeros(3)), b"PK\x05\x06"])
+def test_a_file_that_is_no_zip(tmp_path, content):
+    path = tmp_path / "data.npz"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"data\.npz: not an \.npz file"):
+        read_npz(path)
+
+
+def test_a_folder_is_no_npz(tmp_path):
+    (tmp_path / "data.npz").mkdir()
+    with pytest.raises(InputError, match="not an"):
+        read_npz(tmp_path / "data.npz")
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_truncated_anywhere(tmp_path, write):
+    path = tmp_path / "data.npz"
+    write(path, **arrays())
+    content = path.read_bytes()
+    for size in range(0, len(content) - 1, 97):
+        path.write_bytes(content[:size])
+        with pytest.raises(InputError):
+            read_npz(path)
+
+
+@pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
+def test_a_flipped_byte_is_found_or_harmless(tmp_path, write):
+    """Whatever byte is flipped: the same arrays, or InputError; never other arrays, never another exception."""
+    path = tmp_path / "data.npz"
+    given = arrays()
+    write(path, **given)
+    content = path.read_bytes()
+    messages = []
+    for position in range(0, len(content), 7):
+        path.write_bytes(content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :])
+        try:
+            source = read_npz(path)
+        except InputError as error:
+            messages.append(str(error))
+        else:
+            np.testing.assert_array_equal(source.train_images, given["x_train"][..., None])
+            np.testing.assert_array_equal(source.train_labels, given["y_train"])
+    assert len(messages) > 50
+    assert not any("\n" in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (b"no array at all", "x_train is not an array"),
+        (npy(np.zeros((12, 5, 6), np.uint8))[:-9], "damaged"),
+        (npy(np.zeros(1, np.uint8)).replace(b"(1,)", b"(9" + b"9" * 15 + b",)"), "damaged"),
+    ],
+)
+def test_a_member_that_is_no_array(tmp_path, member, message):
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x_train.npy", member)
+        archive.writestr("y_train.npy", npy(np.arange(12) % 3))
+    with pytest.raises(InputError, match=message):
+        read_npz(path)

@@ -1,0 +1,64 @@
+"""Interrupts against signals that the test sends to itself."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from dividemix.engine.interrupts import Interrupted, Interrupts
+
+BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@BOTH
+def test_a_signal_stops_the_block_at_once(number):
+    reached = []
+
+    def block():
+        with Interrupts():
+            send(number)
+            reached.append("after")
+
+    with pytest.raises(Interrupted, match=number.name) as caught:
+        block()
+    assert caught.value.number == number
+    assert not reached
+
+
+@BOTH
+def test_the_handlers_from_before_come_back(number):
+    before = signal.getsignal(number)
+    with Interrupts():
+        assert signal.getsignal(number) != before
+    assert signal.getsignal(number) == before
+    with pytest.raises(Interrupted), Interrupts():
+        send(number)
+    assert signal.getsignal(number) == before
+
+
+def test_another_thread_goes_on():
+    """Saves are written by a thread, which must not be cut short."""
+    go_on, done = threading.Event(), []
+
+    def work():
+        go_on.wait(5)
+        done.append("saved")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    with pytest.raises(Interrupted), Interrupts():
+        send(signal.SIGTERM)
+    go_on.set()
+    thread.join()
+    assert done == ["saved"]
+
+
+def test_code_that_only_knows_ctrl_c_sees_one():
+    """A library's `except Exception` must not swallow the wish to stop."""
+    assert issubclass(Interrupted, KeyboardInterrupt)
+    assert not issubclass(Interrupted, Exception)

@@ -1,0 +1,107 @@
+"""What is shown, against lines and times worked out by hand."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from dividemix import display
+from dividemix.algorithm.state import Progress
+
+WARMUP = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": 12.345}
+MIX = {
+    "epoch": 2,
+    "phase": "mix",
+    "seconds": 10.0,
+    "test_acc": 50.0,
+    "num_labeled": [30, 40],
+    "clean_auc": [0.9, 0.75],
+}
+
+
+def run(*rows, method="dividemix", epochs=12, warmup_epochs=3):
+    """As much of a run as the display looks at."""
+    config = SimpleNamespace(epochs=epochs, warmup_epochs=warmup_epochs)
+    return SimpleNamespace(
+        rows=list(rows),
+        job=SimpleNamespace(config=config, method=method),
+        state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
+        train=lambda: (row for row in rows),
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3599.6, "1:00:00"), (7384, "2:03:04")]
+)
+def test_clock(seconds, shown):
+    assert display.clock(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("shown", "seconds"),
+    [
+        (run(), None),
+        (run(WARMUP), None),  # nobody knows yet how long a mix epoch takes
+        (run(WARMUP, WARMUP, WARMUP, MIX), 8 * 10.0),
+        (run(WARMUP, MIX, epochs=2, warmup_epochs=1), 0.0),
+        (run(WARMUP, WARMUP, epochs=5, method="cross_entropy"), 3 * 2.0),
+        (run(WARMUP, WARMUP | {"seconds": 4.0}, epochs=5, warmup_epochs=5), 3 * 3.0),
+    ],
+)
+def test_seconds_left_are_judged_by_epochs_of_the_same_phase(shown, seconds):
+    assert display.seconds_left(shown) == seconds
+
+
+def test_an_epoch_in_one_line():
+    line = display.epoch_line(run(WARMUP, MIX, warmup_epochs=1), MIX)
+    assert line == ("epoch  2/12  mix     test 50.00 %  labeled 30 + 40  clean AUC 0.900 0.750  10.0 s  left 1:40")
+    bare = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None}
+    assert display.epoch_line(run(bare), bare) == "epoch  1/12  warmup  0.0 s"
+
+
+def test_elsewhere_than_on_a_terminal_plain_lines_are_shown(monkeypatch):
+    written = io.StringIO()
+    monkeypatch.setattr(display, "console", Console(file=written, highlight=False))
+    display.watch(run(WARMUP))
+    assert written.getvalue() == display.epoch_line(run(WARMUP), WARMUP) + "\n"
+
+
+def test_a_terminal_shows_the_epoch_under_way(monkeypatch):
+    written = io.StringIO()
+    terminal = Console(file=written, force_terminal=True, width=120, highlight=False, color_system=None)
+    monkeypatch.setattr(display, "console", terminal)
+    display.watch(run(WARMUP))
+    shown = written.getvalue()
+    assert display.epoch_line(run(WARMUP), WARMUP) in shown
+    assert "epoch 2/12" in shown
+    assert "net 1" in shown
+    assert "3/8" in shown
+
+
+def test_an_interrupt_closes_the_training_which_saves_what_is_left():
+    log = []
+
+    def train():
+        try:
+            yield WARMUP
+            raise KeyboardInterrupt
+        finally:
+            log.append("saved")
+
+    stopped = run(WARMUP)
+    stopped.train = train
+    with pytest.raises(KeyboardInterrupt):
+        display.watch(stopped)
+    assert log == ["saved"]
+
+
+def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown():
+    known = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": 0.9876, "seconds": 65}
+    unknown = dict.fromkeys(known) | {"seconds": 5}
+    written = io.StringIO()
+    table = display.result_table([{"method": "cross_entropy"} | unknown, {"method": "dividemix"} | known])
+    Console(file=written, width=100).print(table)
+    lines = [line.replace("│", " ").split() for line in written.getvalue().splitlines()]
+    assert ["cross_entropy", "-", "-", "-", "-", "0:05"] in lines
+    assert ["dividemix", "80.00", "81.25", "79.50", "0.988", "1:05"] in lines

@@ -1,0 +1,69 @@
+"""A data set and settings so small that an epoch takes hundredths of a second, and looks at what a training left."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NUM_TRAIN, NUM_TEST, NUM_CLASSES = 40, 12, 4
+
+SETTINGS = {
+    "net": "small_cnn",
+    "net_width": 2,
+    "batch_size": 8,
+    "epochs": 4,
+    "warmup_epochs": 2,
+    "crop_padding": 1,
+    "device": "cpu",
+}
+FLAGS = [word for name, value in SETTINGS.items() for word in (f"--{name}", str(value))]
+
+
+def toy_arrays(**changes: Any) -> dict[str, Any]:
+    """8 x 8 images of four classes, told apart by a bright quarter; with changes, None leaving an array out."""
+    rng = np.random.default_rng(0)
+
+    def draw(labels: Any) -> Any:
+        images = rng.integers(0, 120, (len(labels), 8, 8), dtype=np.uint8)
+        for image, label in zip(images, labels, strict=True):
+            row, column = 4 * (label // 2), 4 * (label % 2)
+            image[row : row + 4, column : column + 4] += 100
+        return images
+
+    y_train, y_test = np.arange(NUM_TRAIN) % NUM_CLASSES, np.arange(NUM_TEST) % NUM_CLASSES
+    full = {"x_train": draw(y_train), "y_train": y_train, "x_test": draw(y_test), "y_test": y_test}
+    return {name: array for name, array in (full | changes).items() if array is not None}
+
+
+def save_toy(folder: Path, **changes: Any) -> Path:
+    """toy.npz in the folder."""
+    path = folder / "toy.npz"
+    np.savez(path, **toy_arrays(**changes))
+    return path
+
+
+def settled(run: Path) -> dict[str, Any]:
+    """What equal trainings must leave equal: every file of a run as bytes, but the times and the environment."""
+    files: dict[str, Any] = {}
+    for path in sorted(run.rglob("*")):
+        name = str(path.relative_to(run))
+        if path.is_dir() or name == "env.json":
+            continue
+        files[name] = path.read_bytes()
+        if name == "metrics.jsonl":
+            files[name] = [without_times(line) for line in files[name].splitlines()]
+        elif name == "summary.json":
+            files[name] = without_times(files[name])
+    return files
+
+
+def without_times(text: bytes) -> str:
+    """A JSON object as text, without what a clock measured."""
+    content = json.loads(text)
+    return json.dumps({name: value for name, value in content.items() if name not in ("seconds", "profile")})
+
+
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Every path below a folder with its content, None for a folder."""
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
