@@ -1,0 +1,104 @@
+"""A whole epoch after warm-up, its test included: width 16, 50 % symmetric noise, equal divisions for both sides."""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from benchmarks.contract import Options, Outcome, Row
+from benchmarks.plain import Plain, write_files
+from benchmarks.subject import array_data, fast_nets, pictures, restore, two_nets, warmed_up
+from benchmarks.timing import medians, readable, timed
+from dividemix.algorithm.dividemix import EpochReport, co_divide, fit
+from dividemix.algorithm.draw import sweep
+from dividemix.algorithm.ensemble import predict_probs
+from dividemix.algorithm.state import State, under
+from dividemix.config import Config
+from dividemix.data.dataset import ArrayData
+
+CONFIG = Config(net_width=16, warmup_epochs=1, epochs=2)
+
+
+def run(options: Options) -> Outcome:
+    """Ours through fit() against the plain epoch, from the same weights."""
+    given, saved = pictures(options), warmed_up(options, CONFIG)
+    data = array_data(given.train_images, given.train_labels, CONFIG)
+    test = array_data(given.test_images, given.test_labels, CONFIG)
+    num_train, num_test = len(data.labels), len(test.labels)
+    nets = fast_nets(CONFIG)
+    _rehearse(nets, data, test)
+
+    state = State.start(nets, num_train, CONFIG)
+    restore(state, saved, CONFIG)
+    _, divisions = co_divide(state, data, CONFIG)
+    shares: list[float] = []
+
+    def ours() -> float:
+        restore(state, saved, CONFIG)
+        whole, parts = _epoch(state, data, test)
+        shares.append(sum(parts.values()) / whole)
+        return whole
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_files(folder, "train", given.train_images, given.train_labels)
+        write_files(folder, "test", given.test_images, given.test_labels)
+
+        def plain() -> float:
+            nets = two_nets(CONFIG)
+            for k, net in enumerate(nets):
+                net.load_state_dict(under(f"nets.{k}.", saved))
+            training = Plain.start(nets, folder, CONFIG)
+            return timed(lambda: training.epoch(divisions, CONFIG.warmup_epochs))()
+
+        seconds = medians({"plain": plain, "ours": ours}, repeats=1 if options.quick else 3, warmups=0)
+
+    ratio, share = seconds["plain"] / seconds["ours"], statistics.median(shares)
+    num_labeled = " and ".join(f"{len(division.labeled):,}" for division in divisions)
+    rows = [
+        Row(
+            f"{num_train:,} {given.name} ({num_labeled} labeled), test on {num_test:,}",
+            readable(seconds["plain"]),
+            readable(seconds["ours"]),
+            f"{ratio:.2f} x",
+            ">= 2 x",
+        ),
+        Row("co-divide + MixMatch + forward-backward + test: share of it", "", "", f"{share:.1%}", "95 to 105 %"),
+    ]
+    figures = {
+        "epoch_plain_s": seconds["plain"],
+        "epoch_ours_s": seconds["ours"],
+        "epoch_ratio": ratio,
+        "epoch_parts_share": share,
+    }
+    return Outcome(rows, figures)
+
+
+def _epoch(state: State, data: ArrayData, test: ArrayData) -> tuple[float, dict[str, float]]:
+    """Train an epoch and test; returns the whole's seconds and its parts'."""
+    start = time.perf_counter()
+    report: EpochReport = next(fit(state, data, CONFIG))
+    trained = time.perf_counter()
+    probs = predict_probs(state.nets, test).mean(dim=0)
+    _accuracy(probs, test.labels)
+    end = time.perf_counter()
+    return end - start, {**report.seconds, "test": end - trained}
+
+
+def _accuracy(probs: Tensor, labels: Tensor) -> float:
+    return 100 * (probs.argmax(dim=1) == labels).float().mean().item()
+
+
+def _rehearse(nets: list[nn.Module], data: ArrayData, test: ArrayData) -> None:
+    """An epoch on few images, in which every graph is compiled: all batch sizes of the whole occur in it."""
+
+    def few(images: ArrayData) -> ArrayData:
+        num_kept = sweep(len(images.labels)).shape[1]
+        return array_data(images.images[:num_kept].numpy(), images.labels[:num_kept].numpy(), CONFIG)
+
+    rehearsal = few(data)
+    state = State.start(nets, len(rehearsal.labels), CONFIG)
+    state.epoch = CONFIG.warmup_epochs
+    _epoch(state, rehearsal, few(test))

@@ -1,0 +1,37 @@
+"""Medians of interleaved repeats: A, B, A, B, ..., so that a machine that drifts does so under both."""
+
+import statistics
+import time
+from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
+
+Work = Callable[[], float]  # does the work once and returns the seconds that count
+Name = TypeVar("Name", bound=Hashable)
+
+
+def timed(work: Callable[[], object]) -> Work:
+    """The work, returning how many seconds it took."""
+
+    def once() -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    return once
+
+
+def medians(works: Mapping[Name, Work], *, repeats: int, warmups: int = 1) -> dict[Name, float]:
+    """Each work's median seconds over `repeats` rounds of all of them, after rounds that do not count."""
+    for _ in range(warmups):
+        for work in works.values():
+            work()
+    rounds = [[work() for work in works.values()] for _ in range(repeats)]
+    return {name: statistics.median(column) for name, column in zip(works, zip(*rounds, strict=True), strict=True)}
+
+
+def readable(seconds: float) -> str:
+    """Seconds with three digits, in the unit that suits them."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
