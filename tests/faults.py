@@ -6,6 +6,7 @@ one without an event is os.fsync; there a fault also tears the file, as a write 
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -71,12 +72,14 @@ def _injected(fault: Fault) -> Iterator[Fault]:
     fsync = os.fsync
 
     def torn_fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):  # a folder has no content of its own to be cut short
+            return fsync(descriptor)
         try:
             fault.meet("os.fsync")
         except BaseException:
             os.ftruncate(descriptor, max(os.fstat(descriptor).st_size - 3, 0))
             raise
-        fsync(descriptor)
+        return fsync(descriptor)
 
     os.fsync = torn_fsync
     _active.append(fault)

@@ -32,7 +32,8 @@ def test_content_is_on_the_disk_before_the_name_is_taken(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", watched)
     atomic.write_bytes(tmp_path / "file", b"12345")
-    assert seen == [(5, False)]
+    assert seen[0] == (5, False)
+    assert [exists for _, exists in seen] == [False, True]  # then the folder, so that the name lasts too
 
 
 @pytest.mark.parametrize("old", [None, b"old content"])

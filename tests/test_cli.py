@@ -199,7 +199,9 @@ def test_presets_are_listed_with_their_origin_and_numbers(capsys):
 def test_a_training_shows_its_epochs_and_a_table(capsys):
     succeed(*QUICK, "--noise", "symmetric:0.4", "--out", "run")
     said = capsys.readouterr().out
-    assert "dividemix on toy.npz: 40 images of 4 classes; noise symmetric:0.4 (32.5% of the labels wrong)" in said
+    assert (
+        "dividemix on toy.npz: 40 images of 4 classes; noise symmetric:0.4, 32.5% of the labels are wrong now" in said
+    )
     assert "epoch 1/2  warmup" in said
     assert "epoch 2/2  mix" in said
     assert "run directory: run" in said
@@ -438,7 +440,7 @@ MISTAKES = {
     "unknown flag": (flags("--lamda_u", "3"), "unknown flag --lamda_u: did you mean --lambda_u"),
     "unlike any flag": (flags("--xyzzy=3"), "unknown flag --xyzzy"),
     "unknown method": (flags("--method", "magic"), "unknown method 'magic': known are dividemix, cross_entropy"),
-    "unknown device": (flags("--device", "abacus"), "device 'abacus' is not to be had"),
+    "unknown device": (flags("--device", "abacus"), "device 'abacus' is not available"),
     "unknown noise kind": (flags("--noise", "gauss:0.5"), "noise 'gauss:0.5' is unknown: use .*symmetric:RATE"),
     "noise without its map": (flags("--noise", "asymmetric:0.4"), "no map of similar classes"),
     "rate above one": (flags("--noise", "symmetric:1.5"), "rate of symmetric noise is 1.5: a number from 0 to 1"),

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from dividemix import display
-from dividemix.algorithm.state import Progress
+from dividemix.algorithm.progress import Progress
 
 WARMUP = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": 12.345}
 MIX = {
@@ -42,7 +42,7 @@ def test_clock(seconds, shown):
     ("shown", "seconds"),
     [
         (run(), None),
-        (run(WARMUP), None),  # nobody knows yet how long a mix epoch takes
+        (run(WARMUP), 2 * 2.0 + 9 * 3.5 * 2.0),  # a mix epoch is taken for 3.5 of warm-up until one is measured
         (run(WARMUP, WARMUP, WARMUP, MIX), 8 * 10.0),
         (run(WARMUP, MIX, epochs=2, warmup_epochs=1), 0.0),
         (run(WARMUP, WARMUP, epochs=5, method="cross_entropy"), 3 * 2.0),
@@ -55,9 +55,11 @@ def test_seconds_left_are_judged_by_epochs_of_the_same_phase(shown, seconds):
 
 def test_an_epoch_in_one_line():
     line = display.epoch_line(run(WARMUP, MIX, warmup_epochs=1), MIX)
-    assert line == ("epoch  2/12  mix     test 50.00 %  labeled 30 + 40  clean AUC 0.900 0.750  10.0 s  left 1:40")
+    assert line == (
+        "epoch  2/12  mix     test 50.00 %  labels kept 30 and 40  clean AUC 0.900 0.750  10.0 s  left 1:40"
+    )
     bare = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None}
-    assert display.epoch_line(run(bare), bare) == "epoch  1/12  warmup  0.0 s"
+    assert display.epoch_line(run(bare), bare) == "epoch  1/12  warmup  0.0 s  left 0:01"
 
 
 def test_elsewhere_than_on_a_terminal_plain_lines_are_shown(monkeypatch):

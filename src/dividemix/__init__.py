@@ -1,4 +1,4 @@
-"""DivideMix: train image classifiers on noisy labels, and find the labels that are wrong.
+"""DivideMix: train image classifiers on noisy labels.
 
 Importing this package loads neither torch nor numpy; the names below are looked up when they are first used.
 """
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dividemix.algorithm.dividemix import EpochReport, fit
     from dividemix.algorithm.state import State
     from dividemix.config import Config
-    from dividemix.errors import InputError
+    from dividemix.errors import DivergedError, InputError
     from dividemix.presets import PRESETS, preset_config
     from dividemix.runs.job import Job
     from dividemix.runs.run import Run
@@ -20,6 +20,7 @@ _HOMES = {
     "preset_config": "presets",
     "PRESETS": "presets",
     "InputError": "errors",
+    "DivergedError": "errors",
     "State": "algorithm.state",
     "EpochReport": "algorithm.dividemix",
     "fit": "algorithm.dividemix",
@@ -27,7 +28,18 @@ _HOMES = {
     "Run": "runs.run",
 }
 
-__all__ = ["Config", "EpochReport", "InputError", "Job", "PRESETS", "Run", "State", "fit", "preset_config"]
+__all__ = [
+    "Config",
+    "DivergedError",
+    "EpochReport",
+    "InputError",
+    "Job",
+    "PRESETS",
+    "Run",
+    "State",
+    "fit",
+    "preset_config",
+]
 
 
 def __getattr__(name: str) -> Any:

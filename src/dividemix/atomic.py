@@ -1,4 +1,4 @@
-"""Writing a file so that it is there whole or not at all, whatever stops the process."""
+"""Writing a file so that it is there whole or not at all, whatever stops the process or the machine."""
 
 import os
 from pathlib import Path
@@ -13,6 +13,7 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+        _sync_folder(path.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error  # a failed write does not say where
     finally:
@@ -22,3 +23,13 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write text to path as UTF-8, as `write_bytes` does."""
     write_bytes(path, content.encode())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in the folder last through a power cut, where folders can be opened (not on Windows)."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from dividemix.config import Config
 from dividemix.errors import DivergedError, InputError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dividemix.runs.run import Run
 
 _DESCRIPTION = "Train image classifiers on noisy labels with DivideMix."
+_SAME_COMMAND = " Go on with the same command and --resume."
 _TRAIN_EPILOG = """\
 With no DATA: the embedded Fashion-MNIST subset with 50 % symmetric noise, trained by ordinary cross-entropy and by
 DivideMix, ending in a table. Settings: defaults, overlaid by --preset, then --config, then flags."""
@@ -71,6 +72,8 @@ def _plan(arguments: argparse.Namespace) -> "list[tuple[Job, Path]]":
         # The run knows its settings; what is given beside them must agree, which loading it checks.
         preset = preset_fields(arguments.preset) if arguments.preset else {}
         return [(Job.of(read_settings(out / "config.yaml") | preset | given), out)]
+    if arguments.resume and out is not None and "data" not in given and not any(out.glob("*/config.yaml")):
+        raise InputError(f"{out}: there is no run to resume here; to start one, name its data")
     methods = [given.get("method", "dividemix")]
     if "data" not in given:
         given = {"data": "fashion", "noise": "symmetric:0.5"} | given
@@ -92,6 +95,8 @@ def _run_name(job: "Job") -> str:
 
 def _train_all(jobs: "list[tuple[Job, Path]]", arguments: argparse.Namespace) -> int:
     """Train each job in its directory, then show the table."""
+    import torch
+
     from dividemix.display import console, result_table, watch
     from dividemix.engine.interrupts import Interrupted, Interrupts
     from dividemix.runs.directory import refuse_existing
@@ -106,17 +111,21 @@ def _train_all(jobs: "list[tuple[Job, Path]]", arguments: argparse.Namespace) ->
             run = Run.load(out, job)
         else:
             run = Run.create(out, job, overwrite=arguments.overwrite)
-        console.print(_headline(run), soft_wrap=True)
+        console.print(_headline(run), soft_wrap=not console.is_terminal)
         try:
             with Interrupts():
                 watch(run)
         except Interrupted as interrupt:
             console.print(
                 f"stopped by {interrupt}: {run.saved_epoch} of {job.config.epochs} epochs are saved."
-                f" Go on with: dividemix train --resume --out {out}",
+                + (f" Go on with: dividemix train --resume --out {out}" if len(jobs) == 1 else _SAME_COMMAND),
                 soft_wrap=True,
             )
             return 128 + interrupt.number
+        except (MemoryError, torch.OutOfMemoryError):
+            raise InputError(
+                f"out of memory: take a smaller --batch_size or --net_width ({run.saved_epoch} epochs are saved)"
+            ) from None
         summaries.append(run.summary())
     console.print(result_table(summaries))
     for _, out in jobs:
@@ -127,12 +136,15 @@ def _train_all(jobs: "list[tuple[Job, Path]]", arguments: argparse.Namespace) ->
 def _headline(run: "Run") -> str:
     """What is about to be trained, in one line."""
     train, noise = run.material.train, run.material.noise
+    config = run.job.config
     words = [
         f"{run.job.method} on {run.job.data}: {len(train.labels)} images of {len(run.material.classes)} classes",
-        f"noise {run.job.noise} ({noise.true_rate:.1%} of the labels wrong)" if noise else "labels as given",
-        f"{run.job.config.net}, seed {run.job.config.seed}",
+        f"noise {run.job.noise}, {noise.true_rate:.1%} of the labels are wrong now" if noise else "labels as given",
+        f"{config.net} of width {config.net_width}, {config.epochs} epochs, seed {config.seed}",
     ]
-    if run.state.epoch:
+    if run.finished:
+        words.append("already finished")
+    elif run.state.epoch:
         words.append(f"going on after epoch {run.state.epoch}")
     return "; ".join(words)
 
@@ -142,9 +154,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     from dividemix.display import console
     from dividemix.runs import scoring
+    from dividemix.runs.directory import RunDirectory
+    from dividemix.runs.job import Job
     from dividemix.runs.run import Run
 
-    run = Run.load(arguments.run)
+    job = RunDirectory(arguments.run).read_job()
+    places = {name: getattr(arguments, name) for name in ("root", "device") if getattr(arguments, name) is not None}
+    run = Run.load(arguments.run, Job.of(job.values() | places), to_train=False)
     if arguments.checkpoint == "best":
         run.load_best()
     probs = run.test_probs()
@@ -186,12 +202,14 @@ def _train_flags() -> list[str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dividemix", description=_DESCRIPTION, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_train(commands.add_parser("train", help="train on noisy labels", epilog=_TRAIN_EPILOG, allow_abbrev=False))
     evaluate = commands.add_parser("evaluate", help="test a trained run", allow_abbrev=False)
     evaluate.add_argument("run", metavar="RUN", type=Path, help="a run directory")
     evaluate.add_argument("--checkpoint", choices=("last", "best"), default="last", help="which one (default: last)")
+    evaluate.add_argument("--root", metavar="DIR", help="where the data set is now, if it has moved")
+    evaluate.add_argument("--device", metavar="NAME", help="where to compute, if not where the run was trained")
     evaluate.set_defaults(command=_evaluate)
     presets = commands.add_parser("presets", help="list the presets and where their numbers come from")
     presets.set_defaults(command=_presets)
@@ -217,10 +235,18 @@ def _add_train(train: argparse.ArgumentParser) -> None:
         default = str(field.default).lower() if field.type is bool else field.default
         fields.add_argument(
             f"--{field.name}",
-            metavar="BOOL" if field.type is bool else str(getattr(field.type, "__name__", field.type)).upper(),
+            metavar=_metavar(field),
             type=_truth if field.type is bool else field.type,
             help=f"{field.metadata['doc']} [{default}]".replace("%", "%%"),
         )
+
+
+def _metavar(field: dataclasses.Field[Any]) -> str:
+    """What --help shows for a field's value."""
+    if field.type is bool:
+        return "true|false"
+    choices: tuple[str, ...] = field.metadata.get("choices", ())
+    return "|".join(choices) or _METAVARS[field.type]
 
 
 def _truth(text: str) -> bool:
@@ -231,14 +257,20 @@ def _truth(text: str) -> bool:
     return words[text.lower()]
 
 
-def _version() -> str:
-    from importlib import metadata
+class _Version(argparse.Action):
+    """--version, looked up only when asked for."""
 
-    return metadata.version("dividemix")
+    def __call__(self, *_: object, **__: object) -> None:
+        from importlib import metadata
 
+        print(metadata.version("dividemix"))
+        raise SystemExit(0)
+
+
+_METAVARS: dict[Any, str] = {int: "INT", float: "FLOAT", str: "NAME"}
 
 _OTHER_FLAGS = {
-    "root": "where the data set lies: a folder or an archive",
+    "root": "the folder or archive that holds the data set",
     "limit_train": "take only the first N / C training images of each of the C classes",
     "noise": "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, matrix:FILE, file:FILE",
     "preset": "settings of one of the paper's experiments; see dividemix presets",

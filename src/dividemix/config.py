@@ -26,7 +26,7 @@ def _choice(default: str, doc: str, *choices: str) -> Any:
 class Config:
     """How to train. Defaults are the paper's CIFAR setting with a fixed lambda_u of 25; `presets.py` has the rest."""
 
-    net: str = _field("preact_resnet18", "network: a name of NETS, or a factory as package.module:function")
+    net: str = _field("preact_resnet18", "network: preact_resnet18, small_cnn, or a factory as package.module:function")
     net_width: int = _field(64, "channels of the first stage (64 is the paper's)", low=1)
     final_norm: bool = _field(False, "BatchNorm and ReLU before the pooling of a pre-activation net (He et al.)")
 
@@ -61,7 +61,7 @@ class Config:
     crop_padding: int = _field(4, "pixels padded on each side before the random crop", low=0)
     flip: bool = _field(True, "mirror images at random")
 
-    seed: int = _field(1, "seed of everything random: weights, batches, views, mixup", low=0, high=2**63 - 1)
+    seed: int = _field(1, "seed of everything random: noise, weights, batches, views, mixup", low=0, high=2**63 - 1)
     device: str = _field("auto", "auto, cpu, cuda, cuda:1, mps, ...")
     precision: str = _choice(
         "auto",
@@ -84,7 +84,9 @@ class Config:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, _checked(field, getattr(self, field.name)))
         if self.warmup_epochs > self.epochs:
-            raise InputError(f"warmup_epochs is {self.warmup_epochs}: it must not exceed epochs ({self.epochs})")
+            raise InputError(
+                f"warmup_epochs is {self.warmup_epochs}: it must not exceed epochs ({self.epochs}); set both"
+            )
         if self.batch_size * self.num_views == 1:
             raise InputError("batch_size 1 with num_views 1 gives BatchNorm a single image: raise one of them")
         if self.labeled_only and self.lambda_u > 0:
@@ -110,7 +112,7 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def describe_range(field: dataclasses.Field[Any]) -> str:
-    """The field's type and range in words, as error messages and --help show them."""
+    """The field's type and range in words, as error messages show them."""
     if choices := field.metadata.get("choices"):
         return " or ".join(choices)
     words = _KIND_NAMES[field.type]

@@ -13,6 +13,9 @@ from rich.text import Text
 
 from dividemix.runs.run import Run
 
+# What a mix epoch takes in warm-up epochs, until one has been measured: about three times the arithmetic.
+_MIX_PER_WARMUP = 3.5
+
 console = Console(highlight=False, markup=False, emoji=False)
 
 
@@ -31,11 +34,12 @@ def watch(run: Run) -> None:
 def epoch_line(run: Run, row: dict[str, Any]) -> str:
     """An epoch in one line: how far, how good, how the samples were split."""
     num_epochs = run.job.config.epochs
-    words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{row['phase']:6}"]
+    phase = "train" if run.job.method == "cross_entropy" else row["phase"]
+    words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{phase:6}"]
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
     if "num_labeled" in row:
-        words.append(f"labeled {' + '.join(map(str, row['num_labeled']))}")
+        words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))}")
     if row.get("clean_auc"):
         words.append(f"clean AUC {' '.join(f'{auc:.3f}' for auc in row['clean_auc'])}")
     words.append(f"{row['seconds']:.1f} s")
@@ -46,17 +50,16 @@ def epoch_line(run: Run, row: dict[str, Any]) -> str:
 
 
 def seconds_left(run: Run) -> float | None:
-    """Seconds that the epochs after the finished ones will take, judged by those of the same phase; None: no idea."""
+    """Seconds that the epochs still to come will take, judged by those of the same phase; None before the first one."""
     config, done = run.job.config, run.state.epoch
     last_warmup = config.epochs if run.job.method == "cross_entropy" else config.warmup_epochs
     left = {"warmup": max(last_warmup - done, 0), "mix": config.epochs - max(done, last_warmup)}
-    total = 0.0
-    for phase, num_epochs in left.items():
-        seconds = [row["seconds"] for row in run.rows if row["phase"] == phase]
-        if num_epochs and not seconds:
-            return None
-        total += num_epochs * (sum(seconds) / len(seconds) if seconds else 0.0)
-    return total
+    took = {phase: [row["seconds"] for row in run.rows if row["phase"] == phase] for phase in left}
+    if not took["warmup"]:
+        return None
+    warmup: float = sum(took["warmup"]) / len(took["warmup"])
+    mix: float = sum(took["mix"]) / len(took["mix"]) if took["mix"] else _MIX_PER_WARMUP * warmup
+    return left["warmup"] * warmup + left["mix"] * mix
 
 
 def clock(seconds: float) -> str:
@@ -69,7 +72,7 @@ def clock(seconds: float) -> str:
 def result_table(summaries: Iterable[dict[str, Any]]) -> Table:
     """The runs' figures side by side."""
     table = Table("method", title="Test accuracy in percent", title_justify="left")
-    for heading in ("final", "best epoch", "last 10", "clean AUC", "time"):
+    for heading in ("final", "best", "mean of last 10", "clean AUC", "time"):
         table.add_column(heading, justify="right")
     for summary in summaries:
         accuracies = (summary["final_acc"], summary["best_acc"], summary["last_acc"])
@@ -97,9 +100,9 @@ class _Bar:
         left = seconds_left(self._run)
         row.add_row(
             Text(f"epoch {epoch}/{config.epochs}", style="bold"),
-            Text(f"{progress.doing:10}"),
+            Text(f"{progress.doing or 'preparing':10}"),
             ProgressBar(total=progress.num_steps, completed=progress.step, width=32),
             Text(f"{progress.step}/{progress.num_steps}"),
-            Text(f"{clock(time.monotonic() - self._started)} gone" + (f", {clock(left)} left" if left else "")),
+            Text(f"{clock(time.monotonic() - self._started)} elapsed" + (f", {clock(left)} left" if left else "")),
         )
         return row

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.optim import SGD
 
 from dividemix.algorithm.dividemix import fit
-from dividemix.algorithm.state import Progress, State, learning_rate, under
+from dividemix.algorithm.progress import Progress
+from dividemix.algorithm.state import State, learning_rate, under
 from dividemix.config import Config
 from dividemix.errors import DivergedError
 

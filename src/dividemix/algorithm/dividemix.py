@@ -42,7 +42,8 @@ def fit(state: State, data: TrainingData, config: Config) -> Iterator[EpochRepor
     """
     while state.epoch < config.epochs:
         # Layers that draw for themselves (dropout) do so from the global generator: each epoch gives it a seed.
-        with torch.random.fork_rng():
+        device = data.labels.device
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
             torch.manual_seed(int(torch.randint(2**62, (), generator=state.generator)))
             report = _epoch(state, data, config)
         state.epoch += 1
@@ -87,11 +88,11 @@ def warm_up(state: State, k: int, data: TrainingData, config: Config) -> dict[st
 
 def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor, list[Division]]:
     """Both nets' losses (K, N) and the divisions: net k gets the one that the *other* net's losses make."""
-    losses = sample_losses(state, data)
+    losses = sample_losses(state, data).cpu()  # a few numbers a sample, and not every accelerator has float64
     if not losses.isfinite().all():
         raise DivergedError(f"epoch {state.epoch + 1}: per-sample losses are not finite; try a smaller --lr")
     normalised = torch.stack([normalise(net_losses) for net_losses in losses])
-    state.loss_history = torch.cat([state.loss_history, normalised[:, None].cpu()], dim=1)[:, -config.loss_window :]
+    state.loss_history = torch.cat([state.loss_history, normalised[:, None]], dim=1)[:, -config.loss_window :]
     averaged = state.loss_history.mean(dim=1)
     labels = data.labels.cpu()
     clean_prob = [clean_probability(values, labels, division=config.division) for values in averaged]
@@ -110,7 +111,7 @@ def sample_losses(state: State, data: TrainingData) -> Tensor:
         for index, x in state.progress.watch("co-divide", zip(batches, data.plain(batches), strict=True), len(batches)):
             labels = data.labels[index]
             columns.append(torch.stack([F.cross_entropy(net(x), labels, reduction="none") for net in state.nets]))
-        return torch.cat(columns, dim=1)[:, : len(data.labels)]
+    return torch.cat(columns, dim=1)[:, : len(data.labels)]
 
 
 def train_epoch(state: State, k: int, division: Division, data: TrainingData, config: Config) -> dict[str, Tensor]:

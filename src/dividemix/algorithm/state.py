@@ -1,52 +1,16 @@
 """All that training changes: the nets, their optimisers, the generator, the loss history. A checkpoint is this."""
 
 import math
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.optim import SGD
 
+from dividemix.algorithm.progress import Progress
 from dividemix.config import Config
 from dividemix.errors import DivergedError
-
-Item = TypeVar("Item")
-
-
-@dataclass
-class Progress:
-    """Where training stands inside an epoch, and what its parts took: for whoever wants to watch."""
-
-    doing: str = ""
-    step: int = 0
-    num_steps: int = 1
-    seconds: dict[str, float] = field(default_factory=dict)
-    _mark: float = 0.0
-
-    def watch(self, doing: str, steps: Iterable[Item], num_steps: int) -> Iterator[Item]:
-        """The steps themselves, counted as they go."""
-        self.doing, self.step, self.num_steps = doing, 0, num_steps
-        for item in steps:
-            yield item
-            self.step += 1
-
-    def start_clock(self) -> dict[str, float]:
-        """Begin an epoch: the seconds of its parts, none yet, which `lap` adds to."""
-        self.seconds = {}
-        self._mark = time.perf_counter()
-        return self.seconds
-
-    def lap(self, part: str) -> None:
-        """Count the time since the last lap, or the start, to that part.
-
-        An accelerator works on while Python goes ahead: its time shows up in the part that waits for it.
-        """
-        now = time.perf_counter()
-        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._mark
-        self._mark = now
 
 
 @dataclass
@@ -101,8 +65,8 @@ class State:
         self.epoch = epoch
         self.generator.set_state(named["generator"])
         self.loss_history = named["loss_history"].clone()
-        for k, (net, optimizer) in enumerate(zip(self.nets, self.optimizers, strict=True)):
-            net.load_state_dict(under(f"nets.{k}.", named))
+        self.load_nets(named)
+        for k, optimizer in enumerate(self.optimizers):
             saved = optimizer.state_dict()
             parameters = optimizer.param_groups[0]["params"]
             # The fused step reads memory as it lies, so a buffer has to lie as its parameter does (channels_last).
@@ -111,10 +75,15 @@ class State:
                 for i, buffer in under(f"momentum.{k}.", named).items()
             }
             optimizer.load_state_dict(saved)
-            if self.scalers[k].is_enabled():
+            if self.scalers[k].is_enabled() and f"scaler.{k}" in named:
                 scale, growth_tracker = named[f"scaler.{k}"].tolist()
                 scaler = self.scalers[k].state_dict() | {"scale": scale, "_growth_tracker": int(growth_tracker)}
                 self.scalers[k].load_state_dict(scaler)
+
+    def load_nets(self, named: Mapping[str, Tensor]) -> None:
+        """Give the nets, and nothing else, the weights among `named`."""
+        for k, net in enumerate(self.nets):
+            net.load_state_dict(under(f"nets.{k}.", named))
 
     def descend(self, k: int, loss: Tensor) -> None:
         """One step of SGD: theta(k) = SGD(L, theta(k))."""

@@ -1,7 +1,7 @@
 """Label noise: a pure function of the true labels, a specification and a seed.
 
-The generator is made from the noise's own seed and used up within one call. No stream of training (`Config.seed`)
-touches it, so runs that differ in anything else see the same noisy labels.
+The generator is made from the seed and used up within one call: no stream of training touches it, so runs that share
+labels, specification and seed see the same noisy labels, whatever else they do.
 
 Shapes: N samples, C classes.
 """

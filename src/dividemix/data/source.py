@@ -111,7 +111,10 @@ def check_images(images: NDArray[Any], where: str, like: Images | None = None) -
         InputError: opening with `where`, the file and the array.
     """
     if images.dtype != np.uint8:
-        raise InputError(f"{where} holds {images.dtype}: uint8 is needed, pixels from 0 to 255")
+        raise InputError(
+            f"{where} holds {images.dtype}: uint8 is needed, pixels from 0 to 255;"
+            " from [0, 1] it is (x * 255).round().astype('uint8')"
+        )
     if images.ndim != 4 or images.shape[3] not in (1, 3):
         raise InputError(f"{where} has shape {images.shape}: (N, H, W, channels) is needed, with 1 or 3 channels")
     if images.size == 0:

@@ -1,4 +1,4 @@
-"""Making a net's forward fast on its device without changing what it computes: compilation and reduced precision.
+"""Making a net's forward fast on its device: compilation, and shorter floating-point types.
 
 Both replace `net.forward` on the instance, so that parameter names, and with them checkpoints, stay as they are.
 """
@@ -27,10 +27,10 @@ def worth_compiling(net: nn.Module, image_shape: tuple[int, int, int], num_rows:
     height, width, channels = image_shape
     was_training = net.training
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        net.eval()(torch.zeros(1, channels, height, width, device=device))
+        net.eval()(torch.zeros(2, channels, height, width, device=device))
     net.train(was_training)
     flops: int = counter.get_total_flops()
-    return flops * num_rows >= _WORTHWHILE_FLOPS[device.type]
+    return flops / 2 * num_rows >= _WORTHWHILE_FLOPS[device.type]
 
 
 def compile_net(net: nn.Module) -> None:
@@ -41,6 +41,8 @@ def compile_net(net: nn.Module) -> None:
     def forward(images: Tensor) -> Tensor:
         try:
             return compiled(images)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:  # a missing C++ compiler, an operation it does not know: anything
             net.forward = eager
             first_line = (str(error).splitlines() or [""])[0]

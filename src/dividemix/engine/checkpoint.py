@@ -39,12 +39,12 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], *, tag: str, fa
 
 def remove_strays(folder: Path) -> None:
     """Remove what a process that died in a save has left beside the checkpoint."""
-    index_file = folder / _INDEX
-    if index_file.is_file():
-        kept = (_INDEX, json.loads(index_file.read_text())["tensors"])
-        for other in folder.iterdir():
-            if other.name not in kept:
-                other.unlink()
+    if not (folder / _INDEX).is_file():
+        return
+    kept = _read_index(folder)["tensors"]
+    for stray in (*folder.glob("epoch-*.safetensors"), *folder.glob(".*.tmp")):
+        if stray.name != kept:
+            stray.unlink()
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -53,16 +53,37 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         InputError: if there is no checkpoint, or it is damaged.
     """
+    index = _read_index(folder)
+    for _ in range(3):  # a training that saves just now replaces the file that the index named
+        try:
+            tensors = safetensors.torch.load((folder / index["tensors"]).read_bytes())
+        except FileNotFoundError:
+            index = _read_index(folder)
+        except (SafetensorError, OSError) as error:
+            raise _damaged(folder, error) from error
+        else:
+            del index["tensors"]
+            return tensors, index
+    raise InputError(f"{folder}: no checkpoint here: {index['tensors']} is missing")
+
+
+def _read_index(folder: Path) -> dict[str, Any]:
+    """What checkpoint.json says, its format checked and taken off."""
     index_file = folder / _INDEX
     try:
-        index = json.loads(index_file.read_text())
-        if index.pop("format", None) != FORMAT:
-            raise InputError(f"{index_file}: written by another version of dividemix; start again with --overwrite")
-        tensors = safetensors.torch.load((folder / index.pop("tensors")).read_bytes())
+        index = json.loads(index_file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InputError(f"{folder}: no checkpoint here: {Path(error.filename).name} is missing") from error
-    except InputError:
-        raise
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{folder}: the checkpoint is damaged ({error}); start again with --overwrite") from error
-    return tensors, index
+        raise InputError(f"{folder}: no checkpoint here: {_INDEX} is missing") from error
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, error) from error
+    if not isinstance(index, dict):
+        raise _damaged(folder, f"{_INDEX} is no object")
+    if index.pop("format", None) != FORMAT:
+        raise InputError(f"{index_file}: written by another version of dividemix; start again with --overwrite")
+    if not isinstance(index.get("tensors"), str):
+        raise _damaged(folder, f"{_INDEX} names no tensor file")
+    return index
+
+
+def _damaged(folder: Path, reason: object) -> InputError:
+    return InputError(f"{folder}: the checkpoint is damaged ({reason}); start again with --overwrite")

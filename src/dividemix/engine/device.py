@@ -19,7 +19,7 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).item()  # "meta" has tensors, but no numbers
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise InputError(f"device {name!r} is not to be had on this machine: try auto or cpu") from error
+        raise InputError(f"device {name!r} is not available on this machine: try auto or cpu") from error
     return device
 
 

@@ -29,6 +29,9 @@ class Writer:
         self._pending = self._executor.submit(save)
 
     def _wait(self) -> None:
-        pending, self._pending = self._pending, None
-        if pending is not None:
-            pending.result()
+        if self._pending is not None:
+            try:
+                self._pending.result()
+            finally:
+                if self._pending.done():  # not so where a signal ends the waiting: leaving waits again
+                    self._pending = None

@@ -37,6 +37,7 @@ class RunDirectory:
             InputError: if something is there already, unless it is a run and may be overwritten.
         """
         refuse_existing(path, overwrite=overwrite)
+        path = path.resolve()
         partial, old = (path.with_name(f".{path.name}.{word}") for word in ("partial", "old"))
         for stray in (partial, old):  # left by a process that died
             shutil.rmtree(stray, ignore_errors=True)
@@ -46,9 +47,12 @@ class RunDirectory:
             if path.exists():
                 path.rename(old)  # a run that is being removed must not pass for one
             partial.rename(path)
-        finally:
-            for stray in (partial, old):
-                shutil.rmtree(stray, ignore_errors=True)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            if old.exists() and not path.exists():
+                old.rename(path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
         return cls(path)
 
     def write_job(self, job: Job) -> None:
@@ -56,7 +60,13 @@ class RunDirectory:
         atomic.write_text(self.path / "config.yaml", job.to_yaml())
 
     def read_job(self) -> Job:
-        """The job in config.yaml."""
+        """The job in config.yaml.
+
+        Raises:
+            InputError: if there is none, or it is damaged.
+        """
+        if not (self.path / "config.yaml").is_file():
+            raise InputError(f"{self.path}: there is no run here")
         return Job.of(read_settings(self.path / "config.yaml"))
 
     def write_json(self, name: str, content: Any) -> None:
@@ -97,7 +107,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path} holds a run already: use --resume, --overwrite, or another --out")
 
 
-def environment() -> dict[str, Any]:
+def environment(device: torch.device) -> dict[str, Any]:
     """What the run was made with: versions, machine, command."""
     return {
         "dividemix": metadata.version("dividemix"),
@@ -106,7 +116,7 @@ def environment() -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "num_threads": torch.get_num_threads(),
-        "accelerator": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "command": sys.argv,
     }
 

@@ -12,8 +12,9 @@ import yaml
 from dividemix.config import Config
 from dividemix.errors import InputError
 
-# Where the data lies and what computes may change between a run and its resumption; what is computed may not.
-PLACES = ("root", "device")
+# Where the data lies and what computes may change between a run and its resumption; what is computed may not. That the
+# data is the same wherever it lies, its digest tells.
+PLACES = ("data", "root", "device")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from dividemix.algorithm.dividemix import EpochReport
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.algorithm.state import State, under
+from dividemix.algorithm.state import State
 from dividemix.data.noise import save_noise
 from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
 from dividemix.engine.checkpoint import load_checkpoint, remove_strays, save_checkpoint
 from dividemix.engine.device import choose_device, choose_dtype
+from dividemix.engine.lock import exclusive
 from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
 from dividemix.methods import METHODS
@@ -54,31 +55,31 @@ class Run:
 
         def fill(directory: RunDirectory) -> None:
             directory.write_job(job)
-            directory.write_json("env.json", environment())
+            directory.write_json("env.json", environment(material.train.labels.device))
             if material.noise is not None and material.true_labels is not None:
                 save_noise(directory.path / "noise.json", material.noise, material.true_labels)
-            _save_last(directory, state.tensors(), state.epoch, material, job)
+            _save_last(directory, _copies(state), state.epoch, material, job)
 
         directory = RunDirectory.create(path, fill, overwrite=overwrite)
         return cls(job, directory, material, state, [], saved_epoch=0)
 
     @classmethod
-    def load(cls, path: Path, job: Job | None = None) -> "Run":
+    def load(cls, path: Path, job: Job | None = None, *, to_train: bool = True) -> "Run":
         """The run in a directory, as its last checkpoint has it; with `job`, only if that is what it does.
+
+        Not `to_train`, its nets are not compiled: a test would not earn that back.
 
         Raises:
             InputError: if there is no run, it is damaged, or it does another job or has other data.
         """
-        if not (path / "config.yaml").is_file():
-            raise InputError(f"{path}: there is no run here")
         directory = RunDirectory(path)
         stored = directory.read_job()
         job = stored if job is None else _same(job, stored, path)
         tensors, facts = load_checkpoint(directory.last)
-        material, state = _prepare(job)
+        material, state = _prepare(job, may_compile=to_train)
         if facts.keys() != {"epoch", "data", "job"}:
             raise InputError(f"{directory.last}: the checkpoint is damaged; start again with --overwrite")
-        _same(job, Job.of(facts["job"]), directory.last)  # config.yaml may have been edited since
+        _same(job, Job.of(facts["job"] | {"data": job.data}), directory.last)  # config.yaml may have been edited
         if facts["data"] != material.digest:
             raise InputError(f"{path}: was trained on other data than {job.data} holds now; use another --out")
         try:
@@ -93,8 +94,7 @@ class Run:
     def load_best(self) -> None:
         """Give the nets the weights they had in the epoch that tested best."""
         tensors, _ = load_checkpoint(self.directory.best)
-        for k, net in enumerate(self.state.nets):
-            net.load_state_dict(under(f"nets.{k}.", tensors))
+        self.state.load_nets(tensors)
 
     @property
     def finished(self) -> bool:
@@ -106,11 +106,11 @@ class Run:
 
         They and a checkpoint are written meanwhile by a thread; when the generator ends, or is closed, all is on disk.
         """
-        self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
-        for folder in (self.directory.last, self.directory.best):
-            remove_strays(folder)
         fit = METHODS[self.job.method].fit
-        with Writer() as writer:
+        with exclusive(self.directory.path), Writer() as writer:
+            self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
+            for folder in (self.directory.last, self.directory.best):
+                remove_strays(folder)
             started = time.perf_counter()
             for report in fit(self.state, self.material.train, self.job.config):
                 tested = time.perf_counter()
@@ -161,7 +161,7 @@ class Run:
         is_best = row["test_acc"] is not None and row["test_acc"] > best
         self.rows.append(row)
         epoch = self.state.epoch
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in self.state.tensors().items()}
+        tensors = _copies(self.state)
 
         def save() -> None:
             self.directory.append_row(row)
@@ -175,7 +175,12 @@ class Run:
         return save
 
 
-def _prepare(job: Job) -> tuple[Material, State]:
+def _copies(state: State) -> dict[str, Tensor]:
+    """The state's tensors in memory of their own, which training does not change."""
+    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.tensors().items()}
+
+
+def _prepare(job: Job, *, may_compile: bool = True) -> tuple[Material, State]:
     """The job's data, and its state before the first epoch."""
     if job.method not in METHODS:
         raise InputError(f"unknown method {job.method!r}: known are {', '.join(METHODS)}")
@@ -193,8 +198,9 @@ def _prepare(job: Job) -> tuple[Material, State]:
         nets.append(net)
     # A sample is forwarded about six times an epoch for each net, counting a backward as two.
     num_rows = 6 * num_nets * num_samples * config.epochs
-    if config.compile == "always" or (
-        config.compile == "auto" and worth_compiling(nets[0], material.image_shape, num_rows, device)
+    if may_compile and (
+        config.compile == "always"
+        or (config.compile == "auto" and worth_compiling(nets[0], material.image_shape, num_rows, device))
     ):
         for net in nets:
             compile_net(net)
