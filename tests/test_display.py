@@ -26,6 +26,7 @@ def run(*rows, method="dividemix", epochs=12, warmup_epochs=3):
     return SimpleNamespace(
         rows=list(rows),
         job=SimpleNamespace(config=config, method=method),
+        material=SimpleNamespace(train=SimpleNamespace(labels=range(50))),
         state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
         train=lambda: (row for row in rows),
     )
@@ -56,7 +57,7 @@ def test_seconds_left_are_judged_by_epochs_of_the_same_phase(shown, seconds):
 def test_an_epoch_in_one_line():
     line = display.epoch_line(run(WARMUP, MIX, warmup_epochs=1), MIX)
     assert line == (
-        "epoch  2/12  mix     test 50.00 %  labels kept 30 and 40  clean AUC 0.900 0.750  10.0 s  left 1:40"
+        "epoch  2/12  mix     test 50.00 %  labels kept 30 and 40 of 50  clean AUC 0.900 0.750  10.0 s  left 1:40"
     )
     bare = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None}
     assert display.epoch_line(run(bare), bare) == "epoch  1/12  warmup  0.0 s  left 0:01"

@@ -39,7 +39,8 @@ def epoch_line(run: Run, row: dict[str, Any]) -> str:
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
     if "num_labeled" in row:
-        words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))}")
+        num_samples = len(run.material.train.labels)
+        words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))} of {num_samples}")
     if row.get("clean_auc"):
         words.append(f"clean AUC {' '.join(f'{auc:.3f}' for auc in row['clean_auc'])}")
     words.append(f"{row['seconds']:.1f} s")
