@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from dividemix.algorithm.batchnorm import counted_as
 from dividemix.algorithm.divide import Division, clean_probability, divide, normalise
 from dividemix.algorithm.draw import draw, sweep
 from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, ramp_up
@@ -158,7 +159,8 @@ def make_targets(
     """
     M = config.num_views
     R = M * config.batch_size
-    own = F.softmax(net(views), dim=1)
+    with counted_as(net, num_forwards=len(views) // config.batch_size):
+        own = F.softmax(net(views), dim=1)
     y_hat = co_refine(labels, clean_prob, own[:R].unflatten(0, (M, -1)), config.temperature)
     if len(views) == R:
         return y_hat.repeat(M, 1)
