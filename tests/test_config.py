@@ -25,7 +25,7 @@ ABOVE_ZERO = ("lr", "temperature", "alpha")
 FROM_ZERO = ("weight_decay", "lambda_u", "lambda_r")
 ZERO_TO_ONE = ("momentum", "clean_threshold")
 NUMBERS = ABOVE_ZERO + FROM_ZERO + ZERO_TO_ONE
-SWITCHES = ("final_norm", "confidence_penalty", "mixup_per_sample", "labeled_only", "flip")
+SWITCHES = ("final_norm", "confidence_penalty", "mixup_per_sample", "norm_per_view", "labeled_only", "flip")
 CHOICES = {
     "lr_schedule": {"step", "cosine"},
     "division": {"global", "per_class"},

@@ -40,6 +40,7 @@ CIFAR: dict[str, Any] = {
     "temperature": 0.5,
     "alpha": 4,
     "mixup_per_sample": False,
+    "norm_per_view": True,
     "rampup_epochs": 16,
     "lambda_r": 1,
     "labeled_only": False,

@@ -53,6 +53,9 @@ class Config:
     temperature: float = _field(0.5, "T: sharpening temperature", above=0)
     alpha: float = _field(4.0, "alpha: parameter of mixup's Beta distribution", above=0)
     mixup_per_sample: bool = _field(False, "draw mixup's lambda for each pair (the paper's text), not once a step")
+    norm_per_view: bool = _field(
+        True, "while labels are made, move BatchNorm's running statistics once for each view (released code), not once"
+    )
     lambda_u: float = _field(25.0, "weight of the loss on unlabeled samples", low=0)
     rampup_epochs: int = _field(16, "epochs over which lambda_u grows linearly from zero after warm-up", low=0)
     lambda_r: float = _field(1.0, "weight of the regulariser against predicting one class", low=0)

@@ -68,6 +68,7 @@ PRESETS: dict[str, Preset] = {
             "lr_drop_epoch": 15,
             "division": "per_class",
             "alpha": 0.5,
+            "norm_per_view": False,
             "crop_padding": 2,
         },
     ),

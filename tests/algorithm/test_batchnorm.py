@@ -38,17 +38,16 @@ def test_momenta_are_as_before_also_after_an_error_and_a_plain_average_stays_one
     assert [norm.momentum for norm in net] == [0.3, None]
 
 
-@pytest.mark.parametrize("has_unlabeled", [True, False])
-def test_making_targets_moves_the_own_nets_statistics_once_for_each_view(has_unlabeled):
+@pytest.mark.parametrize(("has_unlabeled", "per_view", "moves"), [(True, True, 6), (False, True, 3), (True, False, 1)])
+def test_making_targets_moves_the_own_nets_statistics_once_for_each_view(has_unlabeled, per_view, moves):
     """Released code: one forward per view of the labeled and of the unlabeled samples."""
     torch.manual_seed(0)
-    config = Config(batch_size=5, num_views=3)
-    num_views = 6 if has_unlabeled else 3
-    views = torch.randn(num_views * 5, 2, 3, 3)
+    config = Config(batch_size=5, num_views=3, norm_per_view=per_view)
+    views = torch.randn((6 if has_unlabeled else 3) * 5, 2, 3, 3)
     net, peer = (nn.Sequential(nn.BatchNorm2d(2), nn.Flatten(), nn.Linear(18, 4)) for _ in range(2))
     often = copy.deepcopy(net).train()
     with torch.no_grad():
-        for _ in range(num_views):
+        for _ in range(moves):
             often(views)
     make_targets(net.train(), peer.eval(), views, torch.arange(5) % 4, torch.rand(5), config)
     torch.testing.assert_close(net[0].running_mean, often[0].running_mean)

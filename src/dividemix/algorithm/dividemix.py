@@ -159,7 +159,7 @@ def make_targets(
     """
     M = config.num_views
     R = M * config.batch_size
-    with counted_as(net, num_forwards=len(views) // config.batch_size):
+    with counted_as(net, num_forwards=len(views) // config.batch_size if config.norm_per_view else 1):
         own = F.softmax(net(views), dim=1)
     y_hat = co_refine(labels, clean_prob, own[:R].unflatten(0, (M, -1)), config.temperature)
     if len(views) == R:
