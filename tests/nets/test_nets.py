@@ -13,12 +13,15 @@ from torch.nn import functional as F
 from dividemix.config import Config
 from dividemix.errors import InputError
 from dividemix.nets import NETS, build_net
+from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
+from dividemix.nets.mlp import MLP
 from dividemix.nets.preact_resnet import PreActBlock, PreActResNet
+from dividemix.nets.resnet import ResNet50
 from dividemix.nets.small_cnn import SmallCNN
 
 
 def net_of(
-    *, num_classes: int = 10, image_shape: tuple[int, int, int] = (32, 32, 3), seed: int = 1, **fields: Any
+    *, num_classes: int = 10, image_shape: tuple[int, ...] = (32, 32, 3), seed: int = 1, **fields: Any
 ) -> nn.Module:
     return build_net(Config(**fields), num_classes=num_classes, image_shape=image_shape, seed=seed)
 
@@ -125,18 +128,34 @@ def test_small_cnn_has_three_convolutions_and_a_hidden_layer(image_shape: tuple[
 
 
 def test_nets_by_name() -> None:
-    assert {"preact_resnet18": PreActResNet, "small_cnn": SmallCNN}.items() <= NETS.items()
+    known = {
+        "preact_resnet18": PreActResNet,
+        "resnet50": ResNet50,
+        "inception_resnet_v2": InceptionResNetV2,
+        "small_cnn": SmallCNN,
+        "mlp": MLP,
+    }
+    assert known == NETS
     assert type(net_of(net="small_cnn", net_width=2)) is SmallCNN
     assert type(net_of(net="preact_resnet18", net_width=2)) is PreActResNet
 
 
-@pytest.mark.parametrize("name", sorted(NETS))
-def test_the_seed_alone_decides_the_weights(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("preact_resnet18", (8, 8, 3)),
+        ("resnet50", (8, 8, 3)),
+        pytest.param("inception_resnet_v2", (75, 75, 3), marks=pytest.mark.slow),
+        ("small_cnn", (8, 8, 3)),
+        ("mlp", (8,)),
+    ],
+)
+def test_the_seed_alone_decides_the_weights(name: str, shape: tuple[int, ...]) -> None:
     weights = []
     for seed, global_seed in ((1, 5), (1, 6), (2, 5)):
         torch.manual_seed(global_seed)
         before = torch.get_rng_state()
-        net = net_of(net=name, net_width=2, seed=seed)
+        net = net_of(net=name, net_width=2, image_shape=shape, seed=seed)
         assert torch.equal(torch.get_rng_state(), before)
         weights.append(torch.cat([parameter.flatten() for parameter in net.parameters()]))
     assert torch.equal(weights[0], weights[1])
@@ -158,13 +177,13 @@ def test_an_unknown_net_lists_the_known_ones() -> None:
     assert "package.module:function" in line
 
 
-@pytest.mark.parametrize("name", sorted(NETS))
-def test_images_too_small_for_the_net_are_refused_or_taken(name: str) -> None:
-    """One pixel is too few for three poolings; a net that only strides takes it."""
-    if name == "small_cnn":
-        assert "1 x 1 x 3" in refused(net=name, image_shape=(1, 1, 3))
-    else:
-        assert net_of(net=name, net_width=2, image_shape=(1, 1, 3))(torch.zeros(2, 3, 1, 1)).shape == (2, 10)
+def test_images_too_small_for_the_net_are_refused_or_taken() -> None:
+    """One pixel is too few for three poolings, and 74 for unpadded strides; a net that pads takes one."""
+    assert "1 x 1 x 3 images" in refused(net="small_cnn", image_shape=(1, 1, 3))
+    assert "75 x 74 x 3 images" in refused(net="inception_resnet_v2", image_shape=(75, 74, 3))
+    for name in ("preact_resnet18", "resnet50"):
+        net = net_of(net=name, net_width=2, image_shape=(1, 1, 3))
+        assert net(torch.zeros(2, 3, 1, 1)).shape == (2, 10)
 
 
 # A factory of the user's own.
@@ -177,6 +196,10 @@ def plain(num_classes):
 
 def wide(num_classes, in_channels, width):
     return nn.Sequential(nn.Conv2d(in_channels, width, 1), nn.Flatten(), nn.LazyLinear(num_classes))
+
+def of_vectors(num_classes, in_features, width, in_channels=None):
+    assert in_channels is None
+    return nn.Sequential(nn.Linear(in_features, width), nn.Linear(width, num_classes))
 
 class Net(nn.Sequential):
     def __init__(self, num_classes, **others):
@@ -230,6 +253,12 @@ def test_a_factory_in_the_working_directory(own_module: str, function: str) -> N
     assert net(torch.zeros(3, 2, 5, 6)).shape == (3, 4)
     if function == "wide":
         assert net[0].weight.shape == (7, 2, 1, 1)
+
+
+def test_a_factory_of_vectors_is_told_their_length(own_module: str) -> None:
+    net = net_of(net=f"{own_module}:of_vectors", net_width=7, num_classes=4, image_shape=(9,))
+    assert net[0].weight.shape == (7, 9)
+    assert net(torch.zeros(3, 9)).shape == (3, 4)
 
 
 def test_a_factory_in_a_package(own_module: str) -> None:
