@@ -113,6 +113,91 @@ def min_max(losses: Sequence[float]) -> Row:
     return [0.0 if low == high else (entry - low) / (high - low) for entry in losses]
 
 
+# Two Betas over the losses (Arazo et al. 2019, Section 3.1): EM with the method of moments.
+
+
+class BetaPair(NamedTuple):
+    """Two weighted Beta distributions; which one comes first is up to whoever made them."""
+
+    weights: Row
+    alphas: Row
+    betas: Row
+
+
+def inside(value: float, margin: float = 1e-4) -> float:
+    """The value, kept away from 0 and 1."""
+    return min(max(value, margin), 1 - margin)
+
+
+def beta_log_joint(mixture: BetaPair, value: float) -> Row:
+    """log(weight * density) of the value under each component."""
+    x = inside(value)
+    return [
+        math.log(w)
+        + math.lgamma(a + b)
+        - math.lgamma(a)
+        - math.lgamma(b)
+        + (a - 1) * math.log(x)
+        + (b - 1) * math.log(1 - x)
+        for w, a, b in zip(*mixture, strict=True)
+    ]
+
+
+def beta_expectation_maximisation(values: Sequence[float], *, num_iters: int = 10) -> BetaPair:
+    """EM from Beta(1, 2) and Beta(2, 1): alpha = m (m (1 - m) / s^2 - 1), beta = alpha (1 - m) / m."""
+    clipped = [inside(v) for v in values]
+    mixture = BetaPair([0.5, 0.5], [1.0, 2.0], [2.0, 1.0])
+    for _ in range(num_iters):
+        joints = [beta_log_joint(mixture, v) for v in clipped]
+        weights, alphas, betas = [], [], []
+        for k in range(2):
+            share = [math.exp(joint[k] - log_sum(joint)) for joint in joints]
+            total = math.fsum(share)
+            mean = math.fsum(s * v for s, v in zip(share, clipped, strict=True)) / total
+            variance = math.fsum(s * (v - mean) ** 2 for s, v in zip(share, clipped, strict=True)) / total
+            weights.append(total / len(clipped))
+            alphas.append(mean * (mean * (1 - mean) / variance - 1))
+            betas.append(alphas[-1] * (1 - mean) / mean)
+        mixture = BetaPair(weights, alphas, betas)
+    return mixture
+
+
+def beta_low_posterior(mixture: BetaPair, values: Sequence[float], *, num_cells: int = 4000) -> Row:
+    """p(low | value), low the component with the smaller mean, held where it would rise with the value.
+
+    Beyond the point where the odds are smallest they stay as small; before the point where they are largest, as large.
+    Both are looked for on a grid.
+    """
+    means = [a / (a + b) for a, b in zip(mixture.alphas, mixture.betas, strict=True)]
+    low = means.index(min(means))
+
+    def log_odds(value: float) -> float:
+        joint = beta_log_joint(mixture, value)
+        return joint[low] - joint[1 - low]
+
+    grid = [inside(i / num_cells) for i in range(num_cells + 1)]
+    on_grid = [log_odds(point) for point in grid]
+    smallest, largest = on_grid.index(min(on_grid)), on_grid.index(max(on_grid))
+    probs = []
+    for value in values:
+        if 0 < smallest < num_cells:
+            value = min(value, grid[smallest])
+        if 0 < largest < num_cells:
+            value = max(value, grid[largest])
+        odds = log_odds(value)
+        probs.append(1 / (1 + math.exp(-odds)) if odds > -700 else 0.0)
+    return probs
+
+
+def noise_rate(clean_prob: Sequence[float], predictions: Sequence[int], labels: Sequence[int]) -> float:
+    """Mean over the samples of 1 - w_i where the prediction differs from the given label, of 0 where it does not."""
+    total = 0.0
+    for w, predicted, label in zip(clean_prob, predictions, labels, strict=True):
+        if predicted != label:
+            total += 1 - w
+    return total / len(labels)
+
+
 # MixMatch: targets.
 
 
@@ -143,6 +228,18 @@ def co_guess(own_probs: Sequence[Rows], peer_probs: Sequence[Rows], temperature:
         for m in range(num_views):
             for c in range(len(bar)):
                 bar[c] += (own_probs[m][b][c] + peer_probs[m][b][c]) / (2 * num_views)
+        q.append(sharpen(bar, temperature))
+    return q
+
+
+def self_guess(own_probs: Sequence[Rows], temperature: float) -> Rows:
+    """MixMatch's own guess: q_b = Sharpen(1 / M sum over views of the network's predictions, T)."""
+    num_views, q = len(own_probs), []
+    for b in range(len(own_probs[0])):
+        bar = [0.0] * len(own_probs[0][b])
+        for m in range(num_views):
+            for c in range(len(bar)):
+                bar[c] += own_probs[m][b][c] / num_views
         q.append(sharpen(bar, temperature))
     return q
 

@@ -23,11 +23,22 @@ WHOLE = {  # field: smallest allowed
 }
 ABOVE_ZERO = ("lr", "temperature", "alpha")
 FROM_ZERO = ("weight_decay", "lambda_u", "lambda_r")
-ZERO_TO_ONE = ("momentum", "clean_threshold")
+ZERO_TO_ONE = ("momentum", "clean_threshold", "keep_agreed_up_to")
 NUMBERS = ABOVE_ZERO + FROM_ZERO + ZERO_TO_ONE
-SWITCHES = ("final_norm", "confidence_penalty", "mixup_per_sample", "norm_per_view", "labeled_only", "flip")
+SWITCHES = (
+    "final_norm",
+    "co_training",
+    "confidence_penalty",
+    "refine_labels",
+    "mixup_per_sample",
+    "norm_per_view",
+    "lambda_u_auto",
+    "labeled_only",
+    "flip",
+)
 CHOICES = {
     "lr_schedule": {"step", "cosine"},
+    "mixture": {"gaussian", "beta"},
     "division": {"global", "per_class"},
     "precision": {"auto", "float32", "bfloat16", "float16"},
     "compile": {"auto", "always", "never"},
@@ -163,6 +174,14 @@ def test_labeled_only_needs_lambda_u_zero() -> None:
     line = refused(labeled_only=True, lambda_u=25.0)
     assert "labeled_only" in line
     assert "--lambda_u 0" in line
+
+
+def test_the_ablations_are_off_unless_asked_for() -> None:
+    """The defaults are the paper's whole method."""
+    config = Config()
+    assert (config.co_training, config.refine_labels, config.mixture) == (True, True, "gaussian")
+    assert not config.lambda_u_auto
+    assert config.keep_agreed_up_to == 0.0
 
 
 def test_replace_checks_again() -> None:

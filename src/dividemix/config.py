@@ -26,7 +26,10 @@ def _choice(default: str, doc: str, *choices: str) -> Any:
 class Config:
     """How to train. Defaults are the paper's CIFAR setting with a fixed lambda_u of 25; `presets.py` has the rest."""
 
-    net: str = _field("preact_resnet18", "network: preact_resnet18, small_cnn, or a factory as package.module:function")
+    net: str = _field(
+        "preact_resnet18",
+        "network: preact_resnet18, resnet50, inception_resnet_v2, small_cnn, or a factory as package.module:function",
+    )
     net_width: int = _field(64, "channels of the first stage (64 is the paper's)", low=1)
     final_norm: bool = _field(False, "BatchNorm and ReLU before the pooling of a pre-activation net (He et al.)")
 
@@ -39,17 +42,26 @@ class Config:
     momentum: float = _field(0.9, "momentum of SGD", low=0, high=1)
     weight_decay: float = _field(5e-4, "weight decay of SGD", low=0)
 
+    co_training: bool = _field(True, "two networks that divide and guess for each other; false: one, for itself")
     confidence_penalty: bool = _field(False, "subtract the predictions' entropy from the warm-up loss (Eq. 2)")
     clean_threshold: float = _field(0.5, "tau: clean probability from which a sample keeps its label", low=0, high=1)
     loss_window: int = _field(1, "epochs whose normalised losses are averaged before the mixture is fitted", low=1)
+    mixture: str = _choice("gaussian", "what models the losses: gaussian, or beta (Arazo et al.)", "gaussian", "beta")
     division: str = _choice(
         "global",
         "global: one mixture over all losses; per_class: one for each given label",
         "global",
         "per_class",
     )
+    keep_agreed_up_to: float = _field(
+        0.0,
+        "estimated noise below which a label that the dividing network predicts is kept, however large its loss",
+        low=0,
+        high=1,
+    )
 
     num_views: int = _field(2, "M: augmented views of each sample", low=1)
+    refine_labels: bool = _field(True, "labeled samples get refined labels (Eq. 3, 4); false: they keep the given ones")
     temperature: float = _field(0.5, "T: sharpening temperature", above=0)
     alpha: float = _field(4.0, "alpha: parameter of mixup's Beta distribution", above=0)
     mixup_per_sample: bool = _field(False, "draw mixup's lambda for each pair (the paper's text), not once a step")
@@ -57,6 +69,9 @@ class Config:
         True, "while labels are made, move BatchNorm's running statistics once for each view (released code), not once"
     )
     lambda_u: float = _field(25.0, "weight of the loss on unlabeled samples", low=0)
+    lambda_u_auto: bool = _field(
+        False, "weigh lambda_u by the estimated noise: 0 up to 25 %, all of it from 50 % on, linear between"
+    )
     rampup_epochs: int = _field(16, "epochs over which lambda_u grows linearly from zero after warm-up", low=0)
     lambda_r: float = _field(1.0, "weight of the regulariser against predicting one class", low=0)
     labeled_only: bool = _field(False, "with lambda_u 0: unlabeled samples only serve as mixing partners")

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dividemix.algorithm.divide import clean_probability, divide, normalise
+from dividemix.algorithm.beta_mixture import Betas
+from dividemix.algorithm.divide import clean_probability, divide, noise_rate, normalise
 from dividemix.errors import DegenerateDivisionWarning
 
 LOSSES = st.lists(st.floats(0, 50, width=32, allow_subnormal=False), min_size=1, max_size=40)
@@ -53,7 +54,7 @@ def test_equal_losses_become_zeros(losses: list[float]) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_global_clean_prob_is_the_low_posterior(seed: int) -> None:
     values, labels = _two_humps(seed, 120, 3)
-    clean_prob = clean_probability(values, labels, division="global")
+    clean_prob, _ = clean_probability(values, labels, division="global")
     assert clean_prob.dtype == torch.float64
     assert clean_prob.tolist() == pytest.approx(oracles.low_posterior(values.tolist()), abs=1e-6)
 
@@ -61,7 +62,7 @@ def test_global_clean_prob_is_the_low_posterior(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_per_class_clean_prob_is_the_low_posterior_within_the_class(seed: int) -> None:
     values, labels = _two_humps(seed, 150, 3)
-    clean_prob = clean_probability(values, labels, division="per_class")
+    clean_prob, _ = clean_probability(values, labels, division="per_class")
     expected = oracles.low_posterior_per_class(values.tolist(), labels.tolist())
     assert clean_prob.dtype == torch.float64
     assert clean_prob.tolist() == pytest.approx(expected, abs=1e-6)
@@ -69,25 +70,25 @@ def test_per_class_clean_prob_is_the_low_posterior_within_the_class(seed: int) -
 
 def test_global_division_ignores_labels_and_per_class_does_not() -> None:
     values, labels = _two_humps(1, 150, 3)
-    first = clean_probability(values, labels, division="global")
-    assert torch.equal(first, clean_probability(values, labels.flip(0), division="global"))
-    assert not torch.allclose(first, clean_probability(values, labels, division="per_class"), atol=1e-3)
+    first, _ = clean_probability(values, labels, division="global")
+    assert torch.equal(first, clean_probability(values, labels.flip(0), division="global")[0])
+    assert not torch.allclose(first, clean_probability(values, labels, division="per_class")[0], atol=1e-3)
 
 
 def test_clean_prob_follows_its_sample() -> None:
     values, labels = _two_humps(2, 100, 4)
     order = torch.randperm(100, generator=torch.Generator().manual_seed(1))
     for division in ("global", "per_class"):
-        straight = clean_probability(values, labels, division=division)
-        shuffled = clean_probability(values[order], labels[order], division=division)
+        straight, _ = clean_probability(values, labels, division=division)
+        shuffled, _ = clean_probability(values[order], labels[order], division=division)
         torch.testing.assert_close(shuffled, straight[order], rtol=0, atol=1e-9)
 
 
 def test_classes_need_be_neither_contiguous_nor_all_present() -> None:
     values, labels = _two_humps(3, 100, 2)
     renamed = torch.where(labels == 0, 7, 90)
-    first = clean_probability(values, labels, division="per_class")
-    torch.testing.assert_close(clean_probability(values, renamed, division="per_class"), first)
+    first, _ = clean_probability(values, labels, division="per_class")
+    torch.testing.assert_close(clean_probability(values, renamed, division="per_class")[0], first)
 
 
 def test_a_class_of_one_or_of_equal_values_is_clean_without_a_warning() -> None:
@@ -96,7 +97,7 @@ def test_a_class_of_one_or_of_equal_values_is_clean_without_a_warning() -> None:
     labels = torch.cat([labels, torch.tensor([2, 3, 3, 3])])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clean_prob = clean_probability(values, labels, division="per_class")
+        clean_prob, _ = clean_probability(values, labels, division="per_class")
     assert clean_prob[60:].tolist() == [1.0] * 4
     expected = oracles.low_posterior_per_class(values.tolist(), labels.tolist())
     assert clean_prob.tolist() == pytest.approx(expected, abs=1e-6)
@@ -107,9 +108,86 @@ def test_a_class_of_one_or_of_equal_values_is_clean_without_a_warning() -> None:
 def test_equal_values_are_all_clean_with_a_warning(num_samples: int, division: str) -> None:
     values, labels = torch.zeros(num_samples, dtype=torch.float64), torch.arange(num_samples) % 2
     with pytest.warns(DegenerateDivisionWarning):
-        clean_prob = clean_probability(values, labels, division=division)
+        clean_prob, _ = clean_probability(values, labels, division=division)
     assert clean_prob.tolist() == [1.0] * num_samples
     assert clean_prob.dtype == torch.float64
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_beta_mixture_takes_the_gaussian_ones_place(seed: int) -> None:
+    """Oracle: Arazo et al.'s EM as loops, over all samples and over each class."""
+    values, labels = _two_humps(seed, 120, 3)
+    clean_prob, mixtures = clean_probability(values, labels, division="global", mixture="beta")
+    pair = oracles.beta_expectation_maximisation(values.tolist())
+    assert clean_prob.tolist() == pytest.approx(oracles.beta_low_posterior(pair, values.tolist()), abs=1e-6)
+    assert [type(fitted) for _, fitted in mixtures] == [Betas]
+    clean_prob, _ = clean_probability(values, labels, division="per_class", mixture="beta")
+    for c in range(3):
+        members = values[labels == c].tolist()
+        pair = oracles.beta_expectation_maximisation(members)
+        expected = oracles.beta_low_posterior(pair, members)
+        assert clean_prob[labels == c].tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("mixture", ["gaussian", "beta"])
+def test_the_mixtures_come_with_their_shares(mixture: str) -> None:
+    """The clean probability is theirs; a class without a mixture (the last: equal losses) is in no share."""
+    values, labels = _two_humps(5, 90, 3)
+    values = torch.cat([values, torch.full((10,), 0.3, dtype=torch.float64)])
+    labels = torch.cat([labels, torch.full((10,), 3)])
+    clean_prob, [(share, fitted)] = clean_probability(values, labels, division="global", mixture=mixture)
+    assert share == 1.0
+    assert torch.equal(fitted.low_prob(values), clean_prob)
+
+    clean_prob, mixtures = clean_probability(values, labels, division="per_class", mixture=mixture)
+    assert [share for share, _ in mixtures] == [labels.eq(c).sum().item() / 100 for c in range(3)]
+    for c, (_, fitted) in enumerate(mixtures):
+        assert torch.equal(fitted.low_prob(values[labels == c]), clean_prob[labels == c])
+
+
+def test_mixtures_drawn_together_cover_the_samples_that_have_one() -> None:
+    values, labels = _two_humps(5, 90, 3)
+    values = torch.cat([values, torch.full((10,), 0.3, dtype=torch.float64)])
+    labels = torch.cat([labels, torch.full((10,), 3)])
+    _, mixtures = clean_probability(values, labels, division="per_class")
+    grid = torch.linspace(-1, 2, 3001, dtype=torch.float64)
+    drawn = sum(share * fitted.densities(grid).sum(dim=0) for share, fitted in mixtures)
+    assert float(torch.trapezoid(drawn, grid)) == pytest.approx(0.9, abs=1e-6)
+
+
+@pytest.mark.parametrize("mixture", ["gaussian", "beta"])
+@pytest.mark.parametrize("division", ["global", "per_class"])
+def test_equal_values_have_no_mixture(division: str, mixture: str) -> None:
+    with pytest.warns(DegenerateDivisionWarning):
+        _, mixtures = clean_probability(torch.zeros(6), torch.arange(6) % 2, division=division, mixture=mixture)
+    assert mixtures == []
+
+
+def test_a_heap_is_clean_without_a_mixture() -> None:
+    """Averaged over epochs, losses may lie closer together than any mixture can tell."""
+    values = 0.5 + 0.005 * torch.rand(20, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    clean_prob, mixtures = clean_probability(values, torch.zeros(20, dtype=torch.int64), division="global")
+    assert clean_prob.tolist() == [1.0] * 20
+    assert mixtures == []
+
+
+# noise_rate
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40))
+def test_noise_rate_is_the_unclean_share_that_is_not_agreed_upon(rows: list[tuple[float, int, int]]) -> None:
+    clean_prob, predictions, labels = zip(*rows, strict=True)
+    found = noise_rate(torch.tensor(clean_prob, dtype=torch.float64), torch.tensor(predictions), torch.tensor(labels))
+    assert isinstance(found, float)
+    assert found == pytest.approx(oracles.noise_rate(clean_prob, predictions, labels), abs=1e-12)
+
+
+def test_hard_but_agreed_samples_are_no_noise() -> None:
+    labels = torch.tensor([0, 1, 2, 0])
+    assert noise_rate(torch.zeros(4), labels, labels) == 0.0
+    assert noise_rate(torch.zeros(4), (labels + 1) % 3, labels) == 1.0
+    assert noise_rate(torch.ones(4), (labels + 1) % 3, labels) == 0.0
 
 
 # divide

@@ -18,7 +18,7 @@ from tiny import NUM_CLASSES, TinyData, tiny_nets
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from dividemix.algorithm.dividemix import EpochReport, fit, sample_losses
+from dividemix.algorithm.dividemix import EpochReport, fit, make_targets, num_nets, sample_losses
 from dividemix.algorithm.state import State
 from dividemix.config import Config
 from dividemix.errors import DegenerateDivisionWarning, DivergedError, InputError
@@ -43,7 +43,7 @@ def config_of(**fields: Any) -> Config:
 
 
 def start(config: Config, data: TinyData) -> State:
-    return State.start(tiny_nets(), len(data.labels), config)
+    return State.start(tiny_nets(num_nets=num_nets(config)), len(data.labels), config)
 
 
 def weights_of(net: nn.Module) -> Weights:
@@ -98,7 +98,10 @@ def record(state: State, epochs: Iterator[EpochReport]) -> tuple[EpochReport, li
 
 @dataclass
 class Step:
-    """A step of net k: its index rows and views, its three forwards, the weights of net k after it."""
+    """A step of net k: its index rows and views, its forwards, the weights of net k after it.
+
+    A net alone guesses without a peer.
+    """
 
     k: int
     number: int
@@ -106,7 +109,7 @@ class Step:
     index: Tensor
     views: Tensor
     guess: Call
-    peer_guess: Call
+    peer_guess: Call | None
     learn: Call
     weights_after: Weights
 
@@ -126,9 +129,9 @@ class MixEpoch:
     weights_after: list[Weights]
 
 
-def mix_epoch(epoch: int = 3, **fields: Any) -> MixEpoch:
+def mix_epoch(epoch: int = 3, *, noise: float = 0.3, **fields: Any) -> MixEpoch:
     """Train `epoch` epochs unwatched, then watch one."""
-    config, data = config_of(**fields), TinyData()
+    config, data = config_of(**fields), TinyData(noise=noise)
     state = start(config, data)
     epochs = fit(state, data, config)
     for _ in range(epoch):
@@ -139,19 +142,21 @@ def mix_epoch(epoch: int = 3, **fields: Any) -> MixEpoch:
     report, calls = record(state, epochs)
     weights_after = [weights_of(net) for net in state.nets]
 
-    steps: list[list[Step]] = [[], []]
+    K = len(state.nets)
+    steps: list[list[Step]] = [[] for _ in range(K)]
     streams = zip(data.asked, data.views, strict=True)
-    position = 2
-    for k in range(2):
+    position = K
+    for k in range(K):
         num_steps = math.ceil(len(report.divisions[k].labeled) / config.batch_size)
         for number, (index, views) in enumerate(itertools.islice(streams, num_steps)):
-            three = calls[position : position + 3]
-            position += 3
+            guess, *by_peer, learn = calls[position : position + K + 1]
+            position += K + 1
+            peer_guess = by_peer[0] if by_peer else None
             later = [call.weights[k] for call in calls[position : position + 1]] or [weights_after[k]]
-            steps[k].append(Step(k, number, num_steps, index, views, *three, weights_after=later[0]))
+            steps[k].append(Step(k, number, num_steps, index, views, guess, peer_guess, learn, later[0]))
     assert position == len(calls)
     assert not list(streams)
-    return MixEpoch(config, data, state, epoch, report, calls[:2], steps, weights_before, weights_after)
+    return MixEpoch(config, data, state, epoch, report, calls[:K], steps, weights_before, weights_after)
 
 
 @pytest.fixture(scope="module")
@@ -189,12 +194,13 @@ def test_sample_losses_are_each_nets_cross_entropy_with_the_given_label(watched:
 def test_sample_losses_keep_their_place_when_they_take_several_batches() -> None:
     config, data = config_of(), TinyData(1025)
     state = start(config, data)
-    losses = sample_losses(state, data)
-    assert losses.shape == (2, 1025)
-    for net, found in zip(state.nets, losses, strict=True):
+    losses, predictions = sample_losses(state, data)
+    assert losses.shape == predictions.shape == (2, 1025)
+    for net, found, predicted in zip(state.nets, losses, predictions, strict=True):
         for i in (0, 1, 341, 342, 511, 512, 1023, 1024):
             row = net.eval()(data.images[i : i + 1])[0].tolist()
             assert float(found[i]) == pytest.approx(-oracles.log_softmax(row)[int(data.labels[i])], rel=1e-9)
+            assert int(predicted[i]) == row.index(max(row))
 
 
 def test_each_net_gets_the_division_that_the_other_ones_losses_make(watched: MixEpoch) -> None:
@@ -204,6 +210,29 @@ def test_each_net_gets_the_division_that_the_other_ones_losses_make(watched: Mix
         labeled = [i for i, w in enumerate(others) if w >= watched.config.clean_threshold]
         assert division.labeled.tolist() == labeled
         assert sorted(labeled + division.unlabeled.tolist()) == list(range(len(others)))
+
+
+def test_divisions_tell_what_they_were_made_of(watched: MixEpoch) -> None:
+    """What the report draws: the other net's normalised losses, and the one mixture over all of them."""
+    for k, division in enumerate(watched.report.divisions):
+        assert division.values is not None
+        losses = oracles.min_max(watched.report.sample_losses[1 - k].tolist())
+        assert division.values.tolist() == pytest.approx(losses, abs=1e-12)
+        ((share, mixture),) = division.mixtures
+        assert share == 1.0
+        assert torch.equal(mixture.low_prob(division.values), division.clean_prob)
+
+
+def test_the_noise_rate_is_that_of_the_net_that_divides(watched: MixEpoch) -> None:
+    """Its predictions are those of the co-divide pass: no forward is made for them."""
+    labels, rates = watched.data.labels.tolist(), []
+    for k, division in enumerate(watched.report.divisions):
+        rows = watched.co_divide[1 - k].logits.tolist()
+        predictions = [row.index(max(row)) for row in rows]
+        rates.append(oracles.noise_rate(division.clean_prob.tolist(), predictions, labels))
+        assert division.noise_rate == pytest.approx(rates[-1], rel=1e-9)
+    assert rates[0] != rates[1]
+    assert watched.report.noise_rate == pytest.approx(sum(rates) / 2, rel=1e-9)
 
 
 def test_each_net_trains_on_its_own_division(watched: MixEpoch) -> None:
@@ -320,8 +349,13 @@ def targets_of(epoch: MixEpoch, step: Step) -> oracles.Rows:
     samples = step.index[:B].tolist()
     labels = [int(epoch.data.labels[i]) for i in samples]
     w = [float(epoch.report.divisions[step.k].clean_prob[i]) for i in samples]
-    y_hat = oracles.co_refine(labels, w, view_probs(own[: M * B]), T)
-    q = oracles.co_guess(view_probs(own[M * B :]), view_probs(step.peer_guess.logits), T)
+    y_hat = [[float(c == label) for c in range(NUM_CLASSES)] for label in labels]
+    if epoch.config.refine_labels:
+        y_hat = oracles.co_refine(labels, w, view_probs(own[: M * B]), T)
+    if step.peer_guess is None:
+        q = oracles.self_guess(view_probs(own[M * B :]), T)
+    else:
+        q = oracles.co_guess(view_probs(own[M * B :]), view_probs(step.peer_guess.logits), T)
     return y_hat * M + q * M
 
 
@@ -340,7 +374,15 @@ def step_oracle(epoch: MixEpoch, step: Step) -> tuple[oracles.Rows, float]:
         mixed.append([lam * a + (1 - lam) * b for a, b in zip(targets[r], targets[partner], strict=True)])
     gone = epoch.epoch + step.number / step.num_steps - epoch.config.warmup_epochs
     ramp = 1.0 if epoch.config.rampup_epochs == 0 else min(1.0, gone / epoch.config.rampup_epochs)
-    return mixed, epoch.config.lambda_u * ramp
+    return mixed, lambda_u_of(epoch) * ramp
+
+
+def lambda_u_of(epoch: MixEpoch) -> float:
+    """lambda_u as the config has it, or a share of it that grows from 25 % to 50 % estimated noise."""
+    if not epoch.config.lambda_u_auto:
+        return epoch.config.lambda_u
+    assert epoch.report.noise_rate is not None
+    return epoch.config.lambda_u * min(1.0, max(0.0, 4 * epoch.report.noise_rate - 1))
 
 
 def loss_terms(epoch: MixEpoch, logits: oracles.Rows, targets: oracles.Rows) -> tuple[float, float, float]:
@@ -355,6 +397,11 @@ STEP_CONFIGS = [
     {"labeled_only": True, "lambda_u": 0.0, "lambda_r": 0.5},
     {"rampup_epochs": 0, "lambda_u": 3.0, "num_views": 1},
     {"lambda_r": 0.0, "rampup_epochs": 1},
+    {"co_training": False},
+    {"refine_labels": False, "num_views": 1},
+    {"co_training": False, "refine_labels": False},
+    {"mixture": "beta", "division": "per_class"},
+    {"lambda_u_auto": True, "noise": 0.5, "rampup_epochs": 0},
 ]
 
 
@@ -402,6 +449,135 @@ def test_every_step_descends_the_total_loss(fields: dict[str, Any]) -> None:
         assert epoch.report.losses[name] == pytest.approx(list(per_net), rel=1e-5, abs=1e-7)
 
 
+# The ablations of Table 5, and lambda_u by the estimated noise.
+
+
+def test_without_co_training_one_net_divides_for_itself_and_guesses_alone() -> None:
+    epoch = mix_epoch(co_training=False)
+    assert len(epoch.state.nets) == len(epoch.report.divisions) == 1
+    num_samples, rows = len(epoch.data.labels), epoch.config.num_views * epoch.config.batch_size
+    assert [call.kind for call in epoch.co_divide] == [(0, num_samples, "eval", "no grad")]
+    own = oracles.low_posterior(oracles.min_max(epoch.report.sample_losses[0].tolist()))
+    assert epoch.report.divisions[0].clean_prob.tolist() == pytest.approx(own, abs=1e-6)
+    for step in epoch.steps[0]:
+        assert step.guess.kind == (0, 2 * rows, "train", "no grad")
+        assert step.peer_guess is None
+        assert step.learn.kind == (0, 2 * rows, "train", "grad")
+    counts = [int(call.weights[0]["norm.num_batches_tracked"]) for s in epoch.steps[0] for call in (s.guess, s.learn)]
+    assert counts == list(range(counts[0], counts[0] + 2 * len(epoch.steps[0])))
+
+
+def test_without_co_training_a_net_that_restarts_goes_on_as_before() -> None:
+    config, data = config_of(co_training=False, loss_window=2, momentum=0.9), TinyData()
+    straight, first, second = (start(config, data) for _ in range(3))
+    expected = [report.losses for report in fit(straight, data, config)]
+    epochs = fit(first, data, config)
+    losses = [next(epochs).losses for _ in range(4)]
+    second.load({name: tensor.clone() for name, tensor in first.tensors().items()}, first.epoch)
+    assert losses + [report.losses for report in fit(second, data, config)] == expected
+
+
+@pytest.mark.parametrize(("co_training", "nets"), [(False, 2), (True, 1)])
+def test_other_numbers_of_nets_are_refused(co_training: bool, nets: int) -> None:
+    """Two nets that were told to train alone would train together, and nobody would know."""
+    config, data = config_of(co_training=co_training), TinyData()
+    state = State.start(tiny_nets(num_nets=nets), len(data.labels), config)
+    with pytest.raises(InputError, match=f"the state has {nets}"):
+        list(fit(state, data, config))
+
+
+@pytest.mark.parametrize("co_training", [True, False])
+@pytest.mark.parametrize("refine_labels", [True, False])
+def test_labels_are_refined_or_exactly_the_given_ones(refine_labels: bool, co_training: bool) -> None:
+    """The guesses of the unlabeled rows are the same either way."""
+    config, data = config_of(refine_labels=refine_labels, co_training=co_training), TinyData()
+    nets = start(config, data).nets
+    M, B = config.num_views, config.batch_size
+    views = torch.cat([data.images[:B]] * M + [data.images[B : 2 * B]] * M)
+    labels, clean_prob = data.labels[:B], torch.full((B,), 0.7, dtype=torch.float64)
+    nets[-1].eval()
+    targets = make_targets(nets[0].train(), nets[-1], views, labels, clean_prob, config)
+    one_hot = torch.eye(NUM_CLASSES, dtype=torch.float64)[labels].repeat(M, 1)
+    assert torch.equal(targets[: M * B], one_hot) != refine_labels
+    other = config_of(refine_labels=not refine_labels, co_training=co_training)
+    again = make_targets(nets[0], nets[-1], views, labels, clean_prob, other)
+    assert torch.equal(targets[M * B :], again[M * B :])
+
+
+def test_given_labels_are_mixed_as_they_are() -> None:
+    """Rows of two labeled views: lambda' of one given label and 1 - lambda' of the other, nothing else."""
+    epoch = mix_epoch(refine_labels=False)
+    rows = epoch.config.num_views * epoch.config.batch_size
+    num_checked = 0
+    for step in itertools.chain(*epoch.steps):
+        mixed, _ = step_oracle(epoch, step)
+        partners, lams = mixing(step.views, step.learn.x)
+        for r in range(rows):
+            if partners[r] < rows and not math.isnan(lams[r]):
+                labels = [int(epoch.data.labels[step.index[i]]) for i in (r, partners[r])]
+                expected = [lams[r] * (c == labels[0]) + (1 - lams[r]) * (c == labels[1]) for c in range(NUM_CLASSES)]
+                assert mixed[r] == pytest.approx(expected, abs=1e-12)
+                num_checked += 1
+    assert num_checked > 0
+
+
+def test_a_label_that_the_dividing_net_predicts_is_kept_where_noise_is_low() -> None:
+    """Oracle: the first division without it, and the predictions of the net that divides."""
+    plain, high, kept = (mix_epoch(2, clean_threshold=0.99, keep_agreed_up_to=limit) for limit in (0.0, 0.01, 1.0))
+    assert min(division.noise_rate for division in plain.report.divisions) > 0.01
+    for division, same_division in zip(plain.report.divisions, high.report.divisions, strict=True):
+        assert torch.equal(division.clean_prob, same_division.clean_prob)  # noise above the limit: nothing is kept
+    threshold, labels, num_moved = plain.config.clean_threshold, plain.data.labels, 0
+    for k in range(2):
+        w, w_kept = (each.report.divisions[k].clean_prob for each in (plain, kept))
+        agreed = plain.co_divide[1 - k].logits[: len(labels)].argmax(dim=1) == labels
+        for i in range(len(labels)):
+            assert w_kept[i] == (max(w[i], threshold) if agreed[i] else w[i])
+        num_moved += int((w_kept != w).sum())
+        expected = {i for i in range(len(labels)) if w[i] >= threshold or agreed[i]}
+        assert set(kept.report.divisions[k].labeled.tolist()) == expected
+    assert num_moved > 0  # else this says nothing
+
+
+@pytest.mark.parametrize("division", ["global", "per_class"])
+def test_the_beta_mixture_divides(division: str) -> None:
+    """Oracle: the loops of its EM, on the other net's losses."""
+    epoch = mix_epoch(mixture="beta", division=division)
+    labels = epoch.data.labels.tolist()
+    for k, made in enumerate(epoch.report.divisions):
+        losses = oracles.min_max(epoch.report.sample_losses[1 - k].tolist())
+        for c in range(NUM_CLASSES) if division == "per_class" else [None]:
+            members = [i for i, label in enumerate(labels) if c in (None, label)]
+            values = [losses[i] for i in members]
+            expected = oracles.beta_low_posterior(oracles.beta_expectation_maximisation(values), values)
+            assert [float(made.clean_prob[i]) for i in members] == pytest.approx(expected, abs=1e-6)
+
+
+def test_lambda_u_follows_the_estimated_noise() -> None:
+    shares = []
+    for noise in (0.0, 0.5, 0.6):
+        epoch = mix_epoch(lambda_u_auto=True, lambda_u=8.0, noise=noise)
+        assert epoch.report.lambda_u == pytest.approx(lambda_u_of(epoch), rel=1e-9)
+        shares.append(epoch.report.lambda_u / 8)
+    assert shares[0] == 0.0
+    assert any(0 < share < 1 for share in shares)
+
+
+def test_lambda_u_is_the_configs_unless_asked(watched: MixEpoch) -> None:
+    assert watched.report.lambda_u == watched.config.lambda_u
+
+
+def test_lambda_u_by_noise_needs_no_state_of_its_own() -> None:
+    """Oracle: the training that was never interrupted."""
+    config, data = config_of(lambda_u_auto=True, loss_window=2), TinyData(noise=0.5)
+    straight, first, second = (start(config, data) for _ in range(3))
+    expected = [(report.lambda_u, report.losses) for report in fit(straight, data, config)]
+    epochs = fit(first, data, config)
+    found = [(report.lambda_u, report.losses) for report in itertools.islice(epochs, 4)]
+    second.load({name: tensor.clone() for name, tensor in first.tensors().items()}, first.epoch)
+    assert found + [(report.lambda_u, report.losses) for report in fit(second, data, config)] == expected
+
+
 # Warm-up (line 2).
 
 
@@ -417,7 +593,7 @@ def test_warm_up_is_cross_entropy_in_batches_of_2b(confidence_penalty: bool) -> 
     ]
     assert report.phase == "warmup"
     assert report.divisions == []
-    assert report.sample_losses is None
+    assert (report.sample_losses, report.noise_rate, report.lambda_u) == (None, None, None)
     assert data.num_passes == 0
     for k in range(2):
         here = slice(k * num_steps, (k + 1) * num_steps)

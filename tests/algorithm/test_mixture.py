@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from dividemix.algorithm.mixture import Mixture, fit_gaussians, two_means_start
+from dividemix.algorithm.mixture import Gaussians, fit_gaussians, two_means_start
 
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator], Array]
@@ -136,7 +136,7 @@ def _vectors(family: str, count: int) -> Iterator[Array]:
     return (FAMILIES[family](rng) for _ in range(count))
 
 
-def _sklearn_fit(values: Array, start: Mixture) -> GaussianMixture:
+def _sklearn_fit(values: Array, start: Gaussians) -> GaussianMixture:
     model = GaussianMixture(
         n_components=2,
         max_iter=10,
@@ -290,6 +290,20 @@ def test_low_prob_is_bayes_rule() -> None:
     assert mixture.low_prob(points).tolist() == pytest.approx(expected, abs=1e-12)
 
 
+def test_densities_are_the_weighted_components() -> None:
+    """Oracle: the densities written out; what is under both curves is 1."""
+    values = torch.from_numpy(next(_vectors("overlapping", 1)))
+    mixture = fit_gaussians(values)
+    plain = oracles.Gaussians(mixture.weights.tolist(), mixture.means.tolist(), mixture.variances.tolist())
+    points = torch.linspace(-3, 4, 2001, dtype=torch.float64)
+    densities = mixture.densities(points)
+    assert densities.shape == (2, 2001)
+    expected = [[math.exp(entry) for entry in oracles.log_joint(plain, point)] for point in points.tolist()]
+    torch.testing.assert_close(densities.T, torch.tensor(expected, dtype=torch.float64), rtol=1e-9, atol=1e-300)
+    torch.testing.assert_close(torch.trapezoid(densities, points), mixture.weights, rtol=0, atol=1e-6)
+    torch.testing.assert_close(densities[0] / densities.sum(dim=0), mixture.low_prob(points), rtol=0, atol=1e-9)
+
+
 def test_far_values_have_a_posterior() -> None:
     """Both densities underflow there; the posterior does not."""
     mixture = fit_gaussians(torch.tensor([0.0, 0.0, 0.01, 0.9, 1.0, 1.0]))
@@ -312,6 +326,6 @@ def test_float32_values_are_worked_on_in_float64() -> None:
 
 @pytest.mark.parametrize("values", [[0.5], [0.0, 0.0], [0.3] * 50])
 @pytest.mark.parametrize("fit", [fit_gaussians, two_means_start])
-def test_equal_values_are_refused(fit: Callable[[torch.Tensor], Mixture], values: list[float]) -> None:
+def test_equal_values_are_refused(fit: Callable[[torch.Tensor], Gaussians], values: list[float]) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         fit(torch.tensor(values))

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pytest
 import torch
 from tiny import TinyData, tiny_nets
 
@@ -13,14 +14,24 @@ from dividemix.methods import METHODS
 CONFIG = Config(epochs=4, warmup_epochs=1, batch_size=4, lr=0.05, lr_drop_epoch=3)
 
 
-def test_each_method_trains_its_number_of_nets() -> None:
-    assert {name: method.num_nets for name, method in METHODS.items()} == {"dividemix": 2, "cross_entropy": 1}
-    for method in METHODS.values():
-        data = TinyData()
-        state = State.start(tiny_nets(num_nets=method.num_nets), len(data.labels), CONFIG)
-        reports = list(method.fit(state, data, CONFIG))
-        assert [report.epoch for report in reports] == [1, 2, 3, 4]
-        assert all(len(values) == method.num_nets for values in reports[-1].losses.values())
+ALONE = dataclasses.replace(CONFIG, co_training=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "num_nets"),
+    [("dividemix", CONFIG, 2), ("dividemix", ALONE, 1), ("cross_entropy", CONFIG, 1), ("cross_entropy", ALONE, 1)],
+)
+def test_each_method_trains_its_number_of_nets(name: str, config: Config, num_nets: int) -> None:
+    method, data = METHODS[name], TinyData()
+    assert method.num_nets(config) == num_nets
+    state = State.start(tiny_nets(num_nets=num_nets), len(data.labels), config)
+    reports = list(method.fit(state, data, config))
+    assert [report.epoch for report in reports] == [1, 2, 3, 4]
+    assert all(len(values) == num_nets for values in reports[-1].losses.values())
+
+
+def test_every_method_is_tried() -> None:
+    assert METHODS.keys() == {"dividemix", "cross_entropy"}
 
 
 def test_cross_entropy_is_warm_up_to_the_end_without_a_penalty() -> None:

@@ -4,13 +4,18 @@ Shapes: N samples, all of them, indexed by their position in the training data.
 """
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from dividemix.algorithm.mixture import fit_gaussians
+from dividemix.algorithm.beta_mixture import Betas, fit_betas
+from dividemix.algorithm.mixture import Gaussians, fit_gaussians
 from dividemix.errors import DegenerateDivisionWarning
+
+Mixture = Gaussians | Betas
+_FITS: dict[str, Callable[[Tensor], Mixture]] = {"gaussian": fit_gaussians, "beta": fit_betas}
 
 # Normalised losses closer together than this, half the root of the mixture's variance floor, are one heap: which of
 # its samples two components would call clean is decided by rounding.
@@ -19,11 +24,17 @@ _MIN_SPAN = 0.01
 
 @dataclass(frozen=True)
 class Division:
-    """Sample indices whose label is kept (X_e) and whose label is dropped (U_e), and every sample's w_i (N,)."""
+    """Sample indices whose label is kept (X_e) and whose label is dropped (U_e), and every sample's w_i (N,).
+
+    The rest tells whoever watches how it came about; training reads only the noise rate.
+    """
 
     labeled: Tensor
     unlabeled: Tensor
     clean_prob: Tensor
+    values: Tensor | None = None  # (N,) the normalised losses that were modelled
+    mixtures: list[tuple[float, Mixture]] = field(default_factory=list)  # each with its share of all samples
+    noise_rate: float = 0.0  # estimated share of wrong labels
 
 
 def normalise(losses: Tensor) -> Tensor:
@@ -33,23 +44,35 @@ def normalise(losses: Tensor) -> Tensor:
     return torch.zeros_like(losses) if low == high else (losses - low) / (high - low)
 
 
-def clean_probability(normalised: Tensor, labels: Tensor, *, division: str) -> Tensor:
+def clean_probability(
+    normalised: Tensor, labels: Tensor, *, division: str, mixture: str = "gaussian"
+) -> tuple[Tensor, list[tuple[float, Mixture]]]:
     """W (N,): posterior of the small-loss component, from one mixture over all samples or one per given label.
 
-    Losses that are all but equal tell nothing against any label: the samples of such a group get probability 1.
+    The mixtures come with it, each with the share of all samples that it was fitted to. Losses that are all but equal
+    tell nothing against any label: the samples of such a group get probability 1, and no mixture.
     """
+    clean_prob = torch.ones_like(normalised)
+    mixtures: list[tuple[float, Mixture]] = []
     if normalised.min() == normalised.max():
         _warn("all losses are equal: no label can be told from another, so all are kept in this epoch")
-        return torch.ones_like(normalised)
-    if division == "global":
-        return fit_gaussians(normalised).low_prob(normalised)
-    clean_prob = torch.ones_like(normalised)
-    for label in labels.unique():
-        group = labels == label
+        return clean_prob, mixtures
+    everyone = torch.ones_like(labels, dtype=torch.bool)
+    for group in [everyone] if division == "global" else [labels == label for label in labels.unique()]:
         values = normalised[group]
         if values.max() - values.min() > _MIN_SPAN:
-            clean_prob[group] = fit_gaussians(values).low_prob(values)
-    return clean_prob
+            fitted = _FITS[mixture](values)
+            clean_prob[group] = fitted.low_prob(values)
+            mixtures.append((len(values) / len(normalised), fitted))
+    return clean_prob, mixtures
+
+
+def noise_rate(clean_prob: Tensor, predictions: Tensor, labels: Tensor) -> float:
+    """Estimated share of wrong labels: the mean of 1 - w_i, taken as 0 where the net predicts (N,) the given label.
+
+    A sample that is hard but agreed upon has a large loss, too, and is no noise.
+    """
+    return ((1 - clean_prob) * (predictions != labels)).mean().item()
 
 
 def divide(clean_prob: Tensor, threshold: float, min_labeled: int) -> Division:

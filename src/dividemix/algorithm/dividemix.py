@@ -6,21 +6,21 @@ unlabeled. `net` is theta(k), the one being trained; `peer` the other, which is 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dividemix.algorithm.batchnorm import counted_as
-from dividemix.algorithm.divide import Division, clean_probability, divide, normalise
+from dividemix.algorithm.divide import Division, clean_probability, divide, noise_rate, normalise
 from dividemix.algorithm.draw import draw, sweep
-from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, ramp_up
+from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
 from dividemix.algorithm.mixmatch import co_guess, co_refine, mixup
 from dividemix.algorithm.state import State, learning_rate
 from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
-from dividemix.errors import DivergedError
+from dividemix.errors import DivergedError, InputError
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,13 @@ class EpochReport:
     seconds: dict[str, float]  # of the parts: co_divide, mixmatch, forward_backward (the paper's Table 9)
     divisions: list[Division] = field(default_factory=list)
     sample_losses: Tensor | None = None  # (K, N)
+    noise_rate: float | None = None  # estimated share of wrong labels, mean over the divisions
+    lambda_u: float | None = None  # in force in this epoch, before its ramp-up
+
+
+def num_nets(config: Config) -> int:
+    """K: two, or one that is its own peer (the ablation without co-training)."""
+    return 2 if config.co_training else 1
 
 
 def fit(state: State, data: TrainingData, config: Config) -> Iterator[EpochReport]:
@@ -60,8 +67,11 @@ def _epoch(state: State, data: TrainingData, config: Config) -> EpochReport:
         report = EpochReport(epoch, "warmup", _by_term(terms), seconds)
     else:
         losses, divisions = co_divide(state, data, config)  # lines 4 to 8
+        noise = sum(division.noise_rate for division in divisions) / len(divisions)
+        if config.lambda_u_auto:
+            config = replace(config, lambda_u=config.lambda_u * noise_weight(noise))
         terms = [train_epoch(state, k, divisions[k], data, config) for k in range(len(state.nets))]
-        report = EpochReport(epoch, "mix", _by_term(terms), seconds, divisions, losses)
+        report = EpochReport(epoch, "mix", _by_term(terms), seconds, divisions, losses, noise, config.lambda_u)
     if not all(math.isfinite(value) for values in report.losses.values() for value in values):
         raise DivergedError(f"training diverged in epoch {epoch}: the loss is not finite; try a smaller --lr")
     state.check_finite()
@@ -88,36 +98,46 @@ def warm_up(state: State, k: int, data: TrainingData, config: Config) -> dict[st
 
 
 def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor, list[Division]]:
-    """Both nets' losses (K, N) and the divisions: net k gets the one that the *other* net's losses make."""
-    losses = sample_losses(state, data).cpu()  # a few numbers a sample, and not every accelerator has float64
+    """All nets' losses (K, N) and the divisions: net k gets the one that the *other* net's losses make."""
+    if len(state.nets) != num_nets(config):
+        raise InputError(f"co_training needs {num_nets(config)} net(s) as it is set: the state has {len(state.nets)}")
+    # To the CPU: a few numbers a sample, and not every accelerator has float64.
+    losses, predictions = (each.cpu() for each in sample_losses(state, data))
     if not losses.isfinite().all():
         raise DivergedError(f"epoch {state.epoch + 1}: per-sample losses are not finite; try a smaller --lr")
     normalised = torch.stack([normalise(net_losses) for net_losses in losses])
     state.loss_history = torch.cat([state.loss_history, normalised[:, None]], dim=1)[:, -config.loss_window :]
-    averaged = state.loss_history.mean(dim=1)
-    labels = data.labels.cpu()
-    clean_prob = [clean_probability(values, labels, division=config.division) for values in averaged]
-    divisions = [divide(w, config.clean_threshold, config.batch_size) for w in reversed(clean_prob)]
+    labels, divisions = data.labels.cpu(), []
+    # Flipped: the last net's losses are for the first net.
+    for values, predicted in zip(state.loss_history.mean(dim=1).flip(0), predictions.flip(0), strict=True):
+        w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
+        noise = noise_rate(w, predicted, labels)
+        if noise < config.keep_agreed_up_to:
+            w = torch.where(predicted == labels, w.clamp_min(config.clean_threshold), w)
+        division = divide(w, config.clean_threshold, config.batch_size)
+        divisions.append(replace(division, values=values, mixtures=mixtures, noise_rate=noise))
     state.progress.lap("co_divide")
     return losses, divisions
 
 
-def sample_losses(state: State, data: TrainingData) -> Tensor:
-    """Cross-entropy (K, N) of every net on every sample as it is, against the given label (Eq. 1)."""
+def sample_losses(state: State, data: TrainingData) -> tuple[Tensor, Tensor]:
+    """Cross-entropy (K, N) of every net on every sample as it is, against the given label (Eq. 1); its prediction."""
     batches = sweep(len(data.labels))
-    columns = []
+    losses, predictions = [], []
     with torch.inference_mode():
         for net in state.nets:
             net.eval()
         for index, x in state.progress.watch("co-divide", zip(batches, data.plain(batches), strict=True), len(batches)):
-            labels = data.labels[index]
-            columns.append(torch.stack([F.cross_entropy(net(x), labels, reduction="none") for net in state.nets]))
-    return torch.cat(columns, dim=1)[:, : len(data.labels)]
+            logits = [net(x) for net in state.nets]
+            losses.append(torch.stack([F.cross_entropy(z, data.labels[index], reduction="none") for z in logits]))
+            predictions.append(torch.stack([z.argmax(dim=1) for z in logits]))
+    num_samples = len(data.labels)
+    return torch.cat(losses, dim=1)[:, :num_samples], torch.cat(predictions, dim=1)[:, :num_samples]
 
 
 def train_epoch(state: State, k: int, division: Division, data: TrainingData, config: Config) -> dict[str, Tensor]:
     """An epoch of semi-supervised training of net k on its division (lines 9 to 27)."""
-    net, peer = state.nets[k].train(), state.nets[1 - k].eval()
+    peer, net = state.nets[k - 1].eval(), state.nets[k].train()  # in this order: they may be one
     M, B = config.num_views, config.batch_size
     R = M * B
     num_iters = math.ceil(len(division.labeled) / B)
@@ -161,10 +181,13 @@ def make_targets(
     R = M * config.batch_size
     with counted_as(net, num_forwards=len(views) // config.batch_size if config.norm_per_view else 1):
         own = F.softmax(net(views), dim=1)
-    y_hat = co_refine(labels, clean_prob, own[:R].unflatten(0, (M, -1)), config.temperature)
+    if config.refine_labels:
+        y_hat = co_refine(labels, clean_prob, own[:R].unflatten(0, (M, -1)), config.temperature)
+    else:
+        y_hat = F.one_hot(labels, own.shape[1]).to(own.dtype)
     if len(views) == R:
         return y_hat.repeat(M, 1)
-    peers = F.softmax(peer(views[R:]), dim=1)
+    peers = own[R:] if peer is net else F.softmax(peer(views[R:]), dim=1)
     q = co_guess(own[R:].unflatten(0, (M, -1)), peers.unflatten(0, (M, -1)), config.temperature)
     return torch.cat([y_hat.repeat(M, 1), q.repeat(M, 1)])
 

@@ -19,7 +19,7 @@ _HAIR = 10 * torch.finfo(torch.float64).eps
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Gaussians:
     """weights[0] N(means[0], variances[0]) + weights[1] N(means[1], variances[1]), with means[0] <= means[1]."""
 
     weights: Tensor
@@ -33,10 +33,16 @@ class Mixture:
         values = values.double()
         return torch.sigmoid(_log_odds(self, values, values * values))
 
+    def densities(self, values: Tensor) -> Tensor:
+        """Weight x density (2, N) of each component at the values."""
+        values = values.double()
+        constant, linear, quadratic = (row[:, None] for row in _coefficients(self))
+        return torch.exp(constant + linear * values + quadratic * values * values)
+
 
 def fit_gaussians(
     values: Tensor, *, max_iters: int = 10, tolerance: float = 1e-2, variance_floor: float = 5e-4
-) -> Mixture:
+) -> Gaussians:
     """The mixture that EM finds for values (N,) in [0, 1] from a two-means start, within the released code's limits.
 
     Args:
@@ -65,10 +71,10 @@ def fit_gaussians(
         converged = abs(mean_log_likelihood - previous) < tolerance
         previous = mean_log_likelihood
     order = torch.argsort(mixture.means, stable=True)
-    return Mixture(mixture.weights[order], mixture.means[order], mixture.variances[order], num_iters, converged)
+    return Gaussians(mixture.weights[order], mixture.means[order], mixture.variances[order], num_iters, converged)
 
 
-def two_means_start(values: Tensor, variance_floor: float = 5e-4) -> Mixture:
+def two_means_start(values: Tensor, variance_floor: float = 5e-4) -> Gaussians:
     """The mixture of the two clusters that Lloyd's 2-means finds from the smallest and the largest value.
 
     Raises:
@@ -89,31 +95,36 @@ def two_means_start(values: Tensor, variance_floor: float = 5e-4) -> Mixture:
     return _maximise(values, values * values, low, variance_floor)
 
 
-def _maximise(values: Tensor, squares: Tensor, low: Tensor, variance_floor: float) -> Mixture:
-    """M-step: the mixture whose six sums are those of the responsibilities low and 1 - low."""
+def moments(values: Tensor, squares: Tensor, low: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Weights, means and variances (2,) of values whose responsibilities are low and 1 - low, from the six sums."""
     num_values = len(values)
     low_sums = torch.stack([low.sum(), low @ values, low @ squares])
     all_sums = torch.stack([low_sums.new_tensor(num_values), values.sum(), squares.sum()])
     counts, sums, square_sums = torch.stack([low_sums, all_sums - low_sums], dim=1)
     counts = counts + _HAIR
     means = sums / counts
-    variances = (square_sums / counts - means * means).clamp(min=0) + variance_floor
-    return Mixture(counts / counts.sum(), means, variances, 0, False)
+    return counts / counts.sum(), means, (square_sums / counts - means * means).clamp(min=0)
 
 
-def _log_odds(mixture: Mixture, values: Tensor, squares: Tensor) -> Tensor:
+def _maximise(values: Tensor, squares: Tensor, low: Tensor, variance_floor: float) -> Gaussians:
+    """M-step: the mixture that has the moments of the responsibilities low and 1 - low."""
+    weights, means, variances = moments(values, squares, low)
+    return Gaussians(weights, means, variances + variance_floor, 0, False)
+
+
+def _log_odds(mixture: Gaussians, values: Tensor, squares: Tensor) -> Tensor:
     """log(weight 0 x density 0) - log(weight 1 x density 1) of each value (N,): a quadratic in the value."""
     constant, linear, quadratic = (row[0] - row[1] for row in _coefficients(mixture))
     return torch.addcmul(torch.addcmul(constant, linear, values), quadratic, squares)
 
 
-def _mean_log_density(mixture: Mixture, values: Tensor, squares: Tensor) -> Tensor:
+def _mean_log_density(mixture: Gaussians, values: Tensor, squares: Tensor) -> Tensor:
     """Mean over the values of log(weight 1 x density 1), from their first two moments."""
     constant, linear, quadratic = (row[1] for row in _coefficients(mixture))
     return constant + linear * values.mean() + quadratic * squares.mean()
 
 
-def _coefficients(mixture: Mixture) -> tuple[Tensor, Tensor, Tensor]:
+def _coefficients(mixture: Gaussians) -> tuple[Tensor, Tensor, Tensor]:
     """Each component's log(weight x density) as constant + linear x + quadratic x^2, three tensors (2,)."""
     precision = 1 / mixture.variances
     log_norm = 0.5 * (torch.log(precision) - math.log(2 * math.pi))

@@ -8,6 +8,7 @@ from dividemix.algorithm.dividemix import EpochReport
 from dividemix.algorithm.state import State
 from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
+from dividemix.errors import InputError
 from dividemix.methods import cross_entropy
 
 
@@ -15,11 +16,22 @@ from dividemix.methods import cross_entropy
 class Method:
     """How many nets a method trains, and its fit()."""
 
-    num_nets: int
+    num_nets: Callable[[Config], int]
     fit: Callable[[State, TrainingData, Config], Iterator[EpochReport]]
 
 
+def find_method(name: str) -> Method:
+    """The method of that name.
+
+    Raises:
+        InputError: if there is none; the message lists those that there are.
+    """
+    if name not in METHODS:
+        raise InputError(f"unknown method {name!r}: known are {', '.join(METHODS)}")
+    return METHODS[name]
+
+
 METHODS: dict[str, Method] = {
-    "dividemix": Method(2, dividemix.fit),
-    "cross_entropy": Method(1, cross_entropy.fit),
+    "dividemix": Method(dividemix.num_nets, dividemix.fit),
+    "cross_entropy": Method(cross_entropy.num_nets, cross_entropy.fit),
 }

@@ -10,6 +10,11 @@ from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
 
 
+def num_nets(config: Config) -> int:
+    """One, whatever the config."""
+    return 1
+
+
 def fit(state: State, data: TrainingData, config: Config) -> Iterator[EpochReport]:
     """Train on from `state`: DivideMix's warm-up, to the last epoch and without the confidence penalty."""
     yield from dividemix.fit(state, data, replace(config, warmup_epochs=config.epochs, confidence_penalty=False))
