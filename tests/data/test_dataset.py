@@ -1,4 +1,8 @@
-"""Images in memory. Oracles: numpy in float64 for the pixels and their statistics, test_augment.py's loop for crops."""
+"""Images in memory and in files.
+
+Oracles: numpy in float64 for the pixels and their statistics, test_augment.py's loop for crops; what an array gives
+for files and for subsets.
+"""
 
 import itertools
 
@@ -6,8 +10,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from pictures import encoded
 
 from dividemix.data.dataset import ArrayData, pixel_statistics
+from dividemix.data.image_files import ImageFiles
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(1, 256, size=(20, 6, 5, 3), dtype=np.uint8)
@@ -17,6 +23,13 @@ MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
 def array_data(**options: int | bool) -> ArrayData:
     return ArrayData(IMAGES, LABELS, num_classes=4, mean=MEAN, std=STD, **options)
+
+
+def file_data(**options: int | bool) -> ArrayData:
+    """The same images, each in a file of its own."""
+    files = [encoded(image) for image in IMAGES]
+    images = ImageFiles(files, (6, 5, 3), np.arange(20), np.zeros((20, 16), np.uint8))
+    return ArrayData(images, LABELS, num_classes=4, mean=MEAN, std=STD, **options)
 
 
 def pixels(images: torch.Tensor) -> NDArray[np.uint8]:
@@ -100,3 +113,40 @@ def test_statistics_normalise_to_mean_zero_and_deviation_one() -> None:
     (images,) = data.plain([torch.arange(20)])
     np.testing.assert_allclose(images.mean(dim=(0, 2, 3)).numpy(), 0, atol=1e-5)
     np.testing.assert_allclose(images.std(dim=(0, 2, 3), unbiased=False).numpy(), 1, atol=1e-5)
+
+
+BATCHES = [torch.tensor(batch, dtype=torch.int64) for batch in ([3, 3, 19], [0], [], list(range(20)), [7, 8] * 9, [5])]
+
+
+def test_files_give_the_batches_of_arrays_bit_for_bit() -> None:
+    """Though files are read ahead, the generator is where it is with arrays after every batch."""
+    options = {"crop_padding": 2, "flip": True}
+    one, two = torch.Generator().manual_seed(3), torch.Generator().manual_seed(3)
+    streams = zip(
+        array_data(**options).augmented(BATCHES, one), file_data(**options).augmented(BATCHES, two), strict=True
+    )
+    for a, b in streams:
+        assert torch.equal(a, b)
+        assert torch.equal(one.get_state(), two.get_state())
+    for a, b in zip(array_data().plain(BATCHES), file_data().plain(BATCHES), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("make", [array_data, file_data])
+def test_a_subset_is_the_data_of_its_samples_and_shares_the_images(make) -> None:
+    data, index = make(crop_padding=1, flip=True), np.array([17, 4, 4, 0, 9])
+    part = data.subset(index)
+    assert part.images is data.images
+    assert part.labels.tolist() == LABELS[index].tolist()
+    batches = [torch.tensor([0, 4]), torch.tensor([1, 2, 3, 3])]
+    mapped = [torch.from_numpy(index)[batch] for batch in batches]
+    for a, b in zip(part.plain(batches), data.plain(mapped), strict=True):
+        assert torch.equal(a, b)
+    generators = [torch.Generator().manual_seed(0) for _ in range(2)]
+    for a, b in zip(part.augmented(batches, generators[0]), data.augmented(mapped, generators[1]), strict=True):
+        assert torch.equal(a, b)
+    again = part.subset(np.array([4, 0]))
+    assert again.labels.tolist() == LABELS[[9, 17]].tolist()
+    (a,), (b,) = again.plain([torch.tensor([0, 1])]), data.plain([torch.tensor([9, 17])])
+    assert torch.equal(a, b)
+    assert len(data.labels) == 20

@@ -105,7 +105,7 @@ def test_an_unknown_data_set_lists_the_known_ones(data):
     assert all(name in str(caught.value) for name in (*READERS, ".npz"))
 
 
-def test_a_file_that_is_no_npz_is_told_so(tmp_path):
-    (tmp_path / "data.csv").write_text("0,1\n")
-    with pytest.raises(InputError, match=r"data\.csv: not an \.npz file"):
-        read_source(str(tmp_path / "data.csv"))
+def test_a_file_that_is_no_data_set_is_told_so(tmp_path):
+    (tmp_path / "data.txt").write_text("0,1\n")
+    with pytest.raises(InputError, match=r"data\.txt: not an image data set: known are"):
+        read_source(str(tmp_path / "data.txt"))

@@ -60,6 +60,33 @@ def test_the_highest_label_of_any_array_counts_the_classes(tmp_path, name):
     assert read_npz(save(tmp_path, **{name: labels})).classes == ("0", "1", "2", "3", "4", "5")
 
 
+def test_images_can_have_names(tmp_path):
+    assert read_npz(save(tmp_path)).paths is None
+    names = [f"img/{number} ä.png" for number in range(12)]
+    assert read_npz(save(tmp_path, paths=np.array(names))).paths == tuple(names)
+
+
+def test_labels_can_be_text_in_natural_order(tmp_path):
+    """Oracle: the order written out, and each label's name."""
+    given, tested = np.array(["b10", "b9", "A1"] * 4), np.array(["A1", "b10", "b9", "A1"])
+    source = read_npz(save(tmp_path, y_train=given, y_test=tested, y_true=given[::-1]))
+    assert source.classes == ("A1", "b9", "b10")
+    for labels, names in (
+        (source.train_labels, given),
+        (source.test_labels, tested),
+        (source.true_labels, given[::-1]),
+    ):
+        assert [source.classes[label] for label in labels] == names.tolist()
+
+
+def test_text_labels_keep_the_order_of_classes(tmp_path):
+    changes = {"y_train": np.array(["x", "y", "z"] * 4), "y_test": np.array(list("zyxz")), "y_true": None}
+    source = read_npz(save(tmp_path, classes=np.array(["z", "w", "y", "x"]), **changes))
+    assert source.classes == ("z", "w", "y", "x")
+    assert source.train_labels.tolist() == [3, 2, 0] * 4
+    assert source.test_labels.tolist() == [0, 2, 3, 0]
+
+
 def test_classes_can_be_named(tmp_path):
     source = read_npz(save(tmp_path, classes=np.array(["cat", "dog", "äöü", "none"])))
     assert source.classes == ("cat", "dog", "äöü", "none")
@@ -88,7 +115,17 @@ def test_classes_can_be_named(tmp_path):
         ({"y_train": np.arange(12) / 4}, "y_train holds 0.25: whole numbers"),
         ({"y_train": np.full(12, np.nan)}, "y_train holds nan"),
         ({"y_train": np.arange(12) % 3 - 1}, "y_train holds label -1"),
-        ({"y_train": np.array(["a", "b", "c"] * 4)}, "y_train holds text"),
+        ({"y_train": np.array(["a", "b", "c"] * 4)}, "y_test holds int64, but y_train holds text"),
+        (
+            {"y_train": np.array(["a", "b", "c"] * 4), "y_test": np.array(list("abcd")), "y_true": None},
+            "y_test: 'd' is no class of the training labels: those are 'a', 'b', 'c'",
+        ),
+        (
+            {"y_train": np.array(["a", "b"] * 6), "y_test": np.array(list("abab")), "y_true": np.array(["c"] * 12)},
+            "y_true: 'c' is no class",
+        ),
+        ({"y_train": np.array([["a", "b"]] * 6), "x_test": None, "y_test": None, "y_true": None}, "has shape (6, 2)"),
+        ({"y_test": np.array(list("abca"))}, "y_test holds text: whole numbers"),
         ({"y_train": np.array([0, 255] * 6)}, "y_train holds label 255, but 12 training images cannot fill 256"),
         ({"y_train": np.array([0, 10**15] * 6)}, "y_train holds label 1000000000000000"),
         ({"y_test": np.array([0, 1, 99, 0])}, "y_test holds label 99"),
@@ -96,6 +133,8 @@ def test_classes_can_be_named(tmp_path):
         ({"y_train": np.zeros(12), "y_test": np.zeros(4), "y_true": np.zeros(12)}, "all labels are 0"),
         ({"y_train": np.ones(12)}, "all training labels are 1"),
         ({"classes": np.array(["a", "b"])}, "y_train holds label 2, but labels go from 0 to 1"),
+        ({"paths": np.array(["a", "b"])}, "paths is <U1 of shape (2,): one text for each image"),
+        ({"paths": np.arange(12)}, "paths is int64 of shape (12,): one text"),
         ({"classes": np.array(["a"])}, "classes holds ['a']: at least two names"),
         ({"classes": np.array(["a", "b", "a"])}, "each once"),
         ({"classes": np.array([1, 2, 3])}, "classes is int64 of shape (3,)"),
@@ -209,3 +248,15 @@ def test_a_member_that_is_no_array(tmp_path, member, message):
         archive.writestr("y_train.npy", npy(np.arange(12) % 3))
     with pytest.raises(InputError, match=message):
         read_npz(path)
+
+
+def test_rows_say_what_the_images_were_taken_from(tmp_path):
+    arrays = {"x_train": np.zeros((3, 4, 4), np.uint8), "y_train": np.array([0, 1, 1])}
+    np.savez(tmp_path / "a.npz", **arrays, rows=np.array([1, 4, 9], np.uint16))
+    source = read_npz(tmp_path / "a.npz")
+    assert source.rows.tolist() == [1, 4, 9]
+    assert source.rows.dtype == np.int64
+    for rows in ([1, 4], [1, 4, 4], [-1, 4, 9], [0.0, 1.0, 2.0], [[1, 4, 9]], ["0", "1", "2"]):
+        np.savez(tmp_path / "a.npz", **arrays, rows=np.array(rows))
+        with pytest.raises(InputError, match=r"a\.npz: rows "):
+            read_npz(tmp_path / "a.npz")

@@ -107,6 +107,17 @@ def test_limit_takes_the_first_of_each_class_in_order(with_truth, limit):
         assert limited.true_labels.tolist() == [source.true_labels[position] for position in kept]
     assert limited.test_images is source.test_images
     assert limited.classes == source.classes
+    assert limited.rows.tolist() == kept
+    assert limited.num_given == 7
+
+
+def test_rows_stay_those_of_the_data_as_it_was_given():
+    source = make(rows=np.array([2, 3, 5, 8, 9, 11, 12]), num_given=20)
+    limited = source.limit_train(3)
+    assert limited.rows.tolist() == [2, 5, 8]  # true labels 0, 2, 1: the first of each class
+    assert limited.num_given == 20
+    assert make().rows.tolist() == list(range(7))
+    assert make().num_given == 7
 
 
 @pytest.mark.parametrize(

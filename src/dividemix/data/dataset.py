@@ -1,5 +1,6 @@
-"""Images held in memory as uint8, on the device that trains, with the labels they were given."""
+"""Images as uint8, in memory on the device that trains or in their files, with the labels they were given."""
 
+import copy
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -8,17 +9,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dividemix.data.augment import crop_and_flip, to_input
+from dividemix.data.image_files import ImageFiles
+from dividemix.data.pixel_statistics import pixel_statistics
+
+__all__ = ["ArrayData", "pixel_statistics"]
 
 
 class ArrayData:
     """N images (N, H, W, channels) uint8 and given labels (N,), streamed in index batches.
 
-    `mean` and `std` are per channel, for pixels in [0, 1].
+    An array is moved to the device as a whole. Of image files the next batches are decoded while one is in use; what
+    is drawn at random is drawn when a batch is taken, so both give the same. `mean` and `std` are per channel, for
+    pixels in [0, 1].
     """
 
     def __init__(
         self,
-        images: NDArray[np.uint8],
+        images: NDArray[np.uint8] | ImageFiles,
         labels: NDArray[np.int64],
         *,
         num_classes: int,
@@ -28,43 +35,50 @@ class ArrayData:
         flip: bool = False,
         device: torch.device | str = "cpu",
     ):
-        self.images = torch.from_numpy(np.ascontiguousarray(images)).to(device)
+        self.images: Tensor | ImageFiles
+        if isinstance(images, ImageFiles):
+            self.images = images
+        else:
+            self.images = torch.from_numpy(np.ascontiguousarray(images)).to(device)
         self.labels = torch.from_numpy(labels).to(device)
         self.num_classes = num_classes
+        self._index: Tensor | None = None  # (N,): where the samples' images are, if this is a subset
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
         self._crop_padding = crop_padding
         self._flip = flip
 
+    def subset(self, index: NDArray[np.int64]) -> "ArrayData":
+        """The samples that index (n,) names, counted anew from 0; the images are shared, not copied."""
+        rows = torch.from_numpy(index)
+        part = copy.copy(self)
+        part.labels = self.labels[rows.to(self.labels.device)]
+        part._index = rows if self._index is None else self._index[rows]
+        return part
+
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W), every row cropped and flipped on its own."""
-        for index in batches:
-            images = crop_and_flip(
-                self.images[index.to(self.images.device)],
-                padding=self._crop_padding,
-                flip=self._flip,
-                generator=generator,
-            )
-            yield to_input(images, self._mean, self._std)
+        for images in self._pixels(batches):
+            cropped = crop_and_flip(images, padding=self._crop_padding, flip=self._flip, generator=generator)
+            yield to_input(cropped, self._mean, self._std)
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W) as they are."""
-        for index in batches:
-            yield to_input(self.images[index.to(self.images.device)], self._mean, self._std)
+        for images in self._pixels(batches):
+            yield to_input(images, self._mean, self._std)
 
+    def pixels(self, index: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The samples' images (R, H, W, channels) as they are, to look at."""
+        (images,) = self._pixels([torch.from_numpy(index)])
+        pixels: NDArray[np.uint8] = images.cpu().numpy()
+        return pixels
 
-def pixel_statistics(images: NDArray[np.uint8]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each channel over images (N, H, W, channels), for pixels in [0, 1].
-
-    Computed from the 256 counts of each channel, so no float copy of the images is made. A constant channel gets a
-    deviation of 1, which leaves it at zero.
-    """
-    levels = np.arange(256) / 255
-    means, stds = [], []
-    for channel in range(images.shape[-1]):
-        share = np.bincount(images[..., channel].ravel(), minlength=256) / images[..., channel].size
-        mean = float(share @ levels)
-        std = float(np.sqrt(share @ (levels - mean) ** 2))
-        means.append(mean)
-        stds.append(std or 1.0)
-    return tuple(means), tuple(stds)
+    def _pixels(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """For each index batch (R,) its images (R, H, W, channels), uint8 on the device."""
+        rows = (index.cpu() if self._index is None else self._index[index.cpu()] for index in batches)
+        if isinstance(self.images, ImageFiles):
+            for images in self.images.batches(row.numpy() for row in rows):
+                yield torch.from_numpy(images).to(self._mean.device)
+        else:
+            for row in rows:
+                yield self.images[row.to(self.images.device)]

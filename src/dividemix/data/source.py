@@ -1,4 +1,4 @@
-"""What every reader returns: images and labels as arrays, checked once, here.
+"""What every reader returns: images and labels, checked once, here.
 
 Shapes: N samples, H x W pixels, K channels (1 or 3), C classes.
 """
@@ -11,10 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.image_files import ImageFiles
 from dividemix.errors import InputError
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """Something in the data that was left out: its path as the user knows it, and why."""
+
+    path: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,14 +31,14 @@ class Source:
     """A data set as it was given: training images with labels that may be wrong, and what is known besides."""
 
     name: str
-    """A built-in name ("fashion", "cifar10", "cifar100"), or a file's name without its ending."""
+    """A built-in name ("fashion", "cifar10", "cifar100"), or the name of a folder, or of a file without its ending."""
     classes: tuple[str, ...]
     """Names of the C classes."""
-    train_images: Images
+    train_images: Images | ImageFiles
     """(N, H, W, K)"""
     train_labels: Labels
     """(N,): labels as given, in [0, C)."""
-    test_images: Images | None = None
+    test_images: Images | ImageFiles | None = None
     test_labels: Labels | None = None
     true_labels: Labels | None = None
     """(N,): ground truth of the training samples where it is known; for scoring only."""
@@ -39,6 +48,17 @@ class Source:
     """(K,): channel means of images scaled to [0, 1]; None: to be measured on the training images."""
     std: tuple[float, ...] | None = None
     """(K,): channel standard deviations, as `mean`."""
+    paths: tuple[str, ...] | None = None
+    """(N,): the training samples' names as the user knows them, relative to the folder or table."""
+    rows: NDArray[np.int64] = None  # type: ignore[assignment]  # never None once made
+    """(N,): where each training sample stands in the data as it was given, counted from 0: the row of a table, the
+    index into a list or an array, the position among a folder's images. Without it: they are all of the data."""
+    num_given: int = None  # type: ignore[assignment]  # as rows
+    """How many samples the data has as it was given, used or not; without it: up to the last one used."""
+    skipped: tuple[Skipped, ...] = ()
+    """What was left out because it could not be used."""
+    median_size: tuple[int, int] | None = None
+    """Median height and width of the training images before they were resized; None where they came as arrays."""
 
     def __post_init__(self) -> None:
         """Check everything that could be wrong with a user's data; labels end up as int64.
@@ -58,6 +78,13 @@ class Source:
         if self.true_labels is not None:
             labels = as_labels(self.true_labels, f"{name}: true_labels", num_train, num_classes)
             object.__setattr__(self, "true_labels", labels)
+        assert self.paths is None or len(self.paths) == num_train
+        if self.rows is None:
+            object.__setattr__(self, "rows", np.arange(num_train))
+        if self.num_given is None:
+            object.__setattr__(self, "num_given", int(self.rows.max()) + 1)
+        assert self.rows.shape == (num_train,)
+        assert 0 <= self.rows.min() <= self.rows.max() < self.num_given
         self._check_test()
 
     def _check_test(self) -> None:
@@ -94,15 +121,18 @@ class Source:
                 f"but class {self.classes[fewest]!r} of {self.name} has {len(members[fewest])}: take a smaller limit"
             )
         index = np.sort(np.concatenate([member[:per_class] for member in members]))
+        images = self.train_images
         return dataclasses.replace(
             self,
-            train_images=self.train_images[index],
+            train_images=images.subset(index) if isinstance(images, ImageFiles) else images[index],
             train_labels=self.train_labels[index],
             true_labels=None if self.true_labels is None else self.true_labels[index],
+            paths=None if self.paths is None else tuple(self.paths[i] for i in index),
+            rows=self.rows[index],
         )
 
 
-def check_images(images: NDArray[Any], where: str, like: Images | None = None) -> None:
+def check_images(images: NDArray[Any] | ImageFiles, where: str, like: Images | ImageFiles | None = None) -> None:
     """Nothing, for uint8 images (N, H, W, K) with K 1 or 3, none of it empty.
 
     Training images are two or more; test images come with them as `like`, and have their size.
@@ -115,9 +145,9 @@ def check_images(images: NDArray[Any], where: str, like: Images | None = None) -
             f"{where} holds {images.dtype}: uint8 is needed, pixels from 0 to 255;"
             " from [0, 1] it is (x * 255).round().astype('uint8')"
         )
-    if images.ndim != 4 or images.shape[3] not in (1, 3):
+    if len(images.shape) != 4 or images.shape[3] not in (1, 3):
         raise InputError(f"{where} has shape {images.shape}: (N, H, W, channels) is needed, with 1 or 3 channels")
-    if images.size == 0:
+    if 0 in images.shape:
         raise InputError(f"{where} has shape {images.shape}: it holds no pixels")
     if like is None and len(images) < 2:
         raise InputError(f"{where} holds one image, at least two are needed")

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.classes import natural_sorted, numbered
 from dividemix.data.source import Labels, Source, as_labels, check_images
 from dividemix.errors import InputError
 
 _REQUIRED = ("x_train", "y_train")
-_OPTIONAL = ("x_test", "y_test", "y_true", "classes")
+_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "paths", "rows")
 
 # All that zipfile and numpy raise on a damaged, encrypted or hostile file.
 _DAMAGE = (
@@ -34,8 +35,10 @@ def read_npz(path: Path) -> Source:
     """The arrays of an .npz file as a source.
 
     `x_train` is uint8 (N, H, W) or (N, H, W, K), `y_train` (N,); optional are `x_test` with `y_test`, `y_true` (true
-    training labels, for scoring only) and `classes` (names). Without `classes` there are as many as the highest
-    label says, named "0", "1", ...
+    training labels, for scoring only), `classes` (names), `paths` (text, one for each training image) and `rows` (the
+    training images' places in the data they were taken from). Labels are whole numbers from 0, or text in all arrays.
+    Without `classes` there are as many as the highest number says, named "0", "1", ..., or those that the texts of
+    `y_train` name, in natural order.
 
     Raises:
         InputError: naming the file and the array.
@@ -47,6 +50,9 @@ def read_npz(path: Path) -> Source:
         check_images(images["x_test"], f"{path}: x_test", like=images["x_train"])
     num_train = len(images["x_train"])
     names = _class_names(arrays, path) if "classes" in arrays else None
+    if arrays["y_train"].dtype.kind == "U":
+        names = names or tuple(natural_sorted(set(arrays["y_train"].ravel().tolist())))
+        arrays |= _from_text(arrays, names, path)
     labels: dict[str, Labels] = {
         name: as_labels(
             arrays[name],
@@ -65,7 +71,32 @@ def read_npz(path: Path) -> Source:
         test_images=images.get("x_test"),
         test_labels=labels.get("y_test"),
         true_labels=labels.get("y_true"),
+        paths=_paths(arrays, num_train, path),
+        rows=_rows(arrays["rows"], num_train, path) if "rows" in arrays else np.arange(num_train),
     )
+
+
+def _paths(arrays: dict[str, NDArray[Any]], num_train: int, path: Path) -> tuple[str, ...] | None:
+    """The names of the training images, if the file has them."""
+    if "paths" not in arrays:
+        return None
+    names = arrays["paths"]
+    if names.shape != (num_train,) or names.dtype.kind != "U":
+        raise InputError(f"{path}: paths is {names.dtype} of shape {names.shape}: one text for each image is needed")
+    return tuple(names.tolist())
+
+
+def _rows(rows: NDArray[Any], num_train: int, path: Path) -> NDArray[np.int64]:
+    """Where the training images stood in the data they were taken from."""
+    if rows.shape != (num_train,) or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: rows is {rows.dtype} of shape {rows.shape}: one whole number for each image is needed"
+        )
+    if len(np.unique(rows)) < num_train or rows.min() < 0 or rows.max() >= 2**31:
+        raise InputError(
+            f"{path}: rows holds a number twice, or one that is no place in data: each counts from 0, once"
+        )
+    return rows.astype(np.int64)
 
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:
@@ -118,6 +149,18 @@ def _class_names(arrays: dict[str, NDArray[Any]], path: Path) -> tuple[str, ...]
     if len(names) < 2 or len(set(names.tolist())) < len(names):
         raise InputError(f"{path}: classes holds {names.tolist()}: at least two names are needed, each once")
     return tuple(names.tolist())
+
+
+def _from_text(arrays: dict[str, NDArray[Any]], names: tuple[str, ...], path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of labels, which are text, as numbers of the names; a shape that is wrong stays so."""
+    found: dict[str, NDArray[Any]] = {}
+    for name in ("y_train", "y_test", "y_true"):
+        if name in arrays:
+            labels = arrays[name]
+            if labels.dtype.kind != "U":
+                raise InputError(f"{path}: {name} holds {labels.dtype}, but y_train holds text: give text in both")
+            found[name] = numbered(labels.ravel().tolist(), names, f"{path}: {name}").reshape(labels.shape)
+    return found
 
 
 def _numbered_classes(labels: dict[str, Labels], num_train: int, path: Path) -> tuple[str, ...]:

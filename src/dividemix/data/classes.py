@@ -1,0 +1,55 @@
+"""Class names: their natural order, and labels as numbers of them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dividemix.errors import InputError
+
+
+def natural_key(text: str) -> tuple[Any, ...]:
+    """A key that sorts numbers in text by their value and letters whatever their case: a2, A10, b1."""
+    key: list[Any] = []
+    for position, part in enumerate(re.split(r"([0-9]+)", text)):  # text and number in turn
+        number = part.lstrip("0")
+        key.append((len(number), number) if position % 2 else part.casefold())
+    return key, text
+
+
+def natural_sorted(names: Iterable[str]) -> list[str]:
+    """The names in natural order."""
+    return sorted(names, key=natural_key)
+
+
+def label_name(value: Any) -> str | None:
+    """A label as the name of its class: text without blanks around it, a whole number in digits; None for no label."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if value is None or (isinstance(value, float) and value != value):
+        return None
+    return printable(str(value).strip()) or None
+
+
+def printable(text: str) -> str:
+    """The text with what UTF-8 cannot write, such as a file name's stray bytes, as escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def numbered(names: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:
+    """The position (N,) of each name among the classes.
+
+    Raises:
+        InputError: opening with `where`, for a name that is no class.
+    """
+    number = {name: position for position, name in enumerate(classes)}
+    unknown = next((name for name in names if name not in number), None)
+    if unknown is not None:
+        known = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
+        raise InputError(f"{where}: {unknown[:100]!r} is no class of the training labels: those are {known}")
+    return np.array([number[name] for name in names], dtype=np.int64)

@@ -1,0 +1,35 @@
+"""Work on many items by threads, a few batches ahead of who takes the results."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_AHEAD = 2  # batches under way while one is in use
+_MAX_THREADS = 16
+
+
+def map_ahead(function: Callable[[Item], Result], batches: Iterable[Sequence[Item]]) -> Iterator[list[Result]]:
+    """For each batch the function of its items, in order, whatever thread was first."""
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
+    waiting: deque[list[Future[Result]]] = deque()
+    try:
+        for batch in batches:
+            waiting.append([pool.submit(function, item) for item in batch])
+            if len(waiting) > _AHEAD:
+                yield [future.result() for future in waiting.popleft()]
+        while waiting:
+            yield [future.result() for future in waiting.popleft()]
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def map_each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """The function of each item, in order; only a few hundred results wait at a time."""
+    size = 128
+    for results in map_ahead(function, (items[start : start + size] for start in range(0, len(items), size))):
+        yield from results

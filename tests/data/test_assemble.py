@@ -1,0 +1,255 @@
+"""From files to a source. Oracles: the pixels that were written, the size rule as a table, lists written by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pictures import encoded, pixels, write_png
+
+from dividemix.data.assemble import Listing, assemble, with_test
+from dividemix.data.classes import label_name, natural_sorted
+from dividemix.data.image_files import ImageFiles, fingerprint
+from dividemix.data.pixel_statistics import pixel_statistics
+from dividemix.data.source import Skipped
+from dividemix.errors import InputError
+
+
+def listing(files, labels=None, **fields):
+    files = list(files)
+    return Listing(
+        where="photos",
+        files=files,
+        paths=[f"{number}.png" for number in range(len(files))],
+        labels=labels or [("cat", "dog")[number % 2] for number in range(len(files))],
+        **fields,
+    )
+
+
+def of_sizes(*sizes, channels=3):
+    return listing(encoded(pixels(number, *size, channels)) for number, size in enumerate(sizes))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "image_size", "expected"),
+    [
+        ([(28, 28)] * 4, None, (28, 28)),
+        ([(7, 9)] * 4, None, (7, 9)),
+        ([(96, 40)] * 4, None, (96, 40)),
+        ([(97, 40)] * 4, None, (40, 40)),
+        ([(97, 97)] * 4, None, (224, 224)),
+        ([(28, 28), (28, 28), (28, 29)], None, (32, 32)),  # 28 lies between 24 and 32: to the even multiple
+        ([(60, 90), (90, 50), (64, 200)], None, (64, 64)),  # shorter sides 60, 50, 64
+        ([(99, 95), (95, 99)], None, (96, 96)),
+        ([(99, 97), (97, 99)], None, (224, 224)),
+        ([(3, 5), (5, 4)], None, (16, 16)),
+        ([(28, 28)] * 4, 40, (40, 40)),
+        ([(60, 90), (300, 300)], 8, (8, 8)),
+    ],
+)
+def test_the_size_rule(sizes, image_size, expected):
+    source = assemble(of_sizes(*sizes), image_size=image_size)
+    assert source.train_images.shape == (len(sizes), *expected, 3)
+    assert source.median_size == tuple(round(float(np.median(side))) for side in zip(*sizes, strict=True))
+
+
+def test_images_of_one_small_size_are_taken_as_they_are():
+    source = assemble(of_sizes(*[(12, 10)] * 5))
+    np.testing.assert_array_equal(source.train_images, np.stack([pixels(number, 12, 10) for number in range(5)]))
+    assert source.paths == tuple(f"{number}.png" for number in range(5))
+    assert source.classes == ("cat", "dog")
+    assert source.train_labels.tolist() == [0, 1, 0, 1, 0]
+    assert source.skipped == ()
+
+
+def test_one_channel_only_if_all_are_grey():
+    assert assemble(of_sizes((8, 8), (8, 8), channels=1)).train_images.shape == (2, 8, 8, 1)
+    mixed = assemble(listing([encoded(pixels(0, channels=1)), encoded(pixels(1))]))
+    assert mixed.train_images.shape == (2, 8, 8, 3)
+    np.testing.assert_array_equal(mixed.train_images[0], np.repeat(pixels(0, channels=1), 3, axis=2))
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["b", "a", "C"], ["a", "b", "C"]),
+        (["10", "9", "1"], ["1", "9", "10"]),
+        (["x10y2", "x9y11", "x10y1", "x"], ["x", "x9y11", "x10y1", "x10y2"]),
+        (["a2b", "a10a", "a2a"], ["a2a", "a2b", "a10a"]),
+        (["007", "7", "08"], ["007", "7", "08"]),
+        (["1", "a", "", "é", "2a"], ["", "1", "2a", "a", "é"]),
+        (["9" * 5000, "1"], ["1", "9" * 5000]),
+    ],
+)
+def test_natural_order(names, expected):
+    assert natural_sorted(names) == expected
+    assert natural_sorted(names[::-1]) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ("cat", "cat"),
+        (" cat\t", "cat"),
+        ("c\ud800t", "c\\ud800t"),
+        ("", None),
+        (" ", None),
+        (None, None),
+        (3, "3"),
+        (np.int64(3), "3"),
+        (3.0, "3"),
+        (float("nan"), None),
+        (0.5, "0.5"),
+        (True, "True"),
+        (b"cat", "cat"),
+        (np.str_("x"), "x"),
+        (np.float32(2), "2"),
+    ],
+)
+def test_labels_become_names(value, name):
+    assert label_name(value) == name
+
+
+# What cannot be read
+
+
+def damaged(*numbers, total=10, **fields):
+    """A listing of images of which the first named holds nonsense and the others only half of their bytes."""
+    files = [encoded(pixels(number)) for number in range(total)]
+    for number in numbers:
+        files[number] = files[number][: len(files[number]) // 2]
+    files[numbers[0]] = b"nonsense"
+    return listing(files, **fields)
+
+
+@pytest.mark.parametrize("memory_gb", [4, 0])
+def test_the_unreadable_are_left_out_and_listed(memory_gb):
+    """One fails at its header, the others when they are decoded."""
+    labels = list("aabbccaabb")
+    truth = labels[::-1]
+    source = assemble(damaged(3, 4, 7, labels=labels, true_labels=truth), memory_gb=memory_gb)
+    kept = [0, 1, 2, 5, 6, 8, 9]
+    assert isinstance(source.train_images, ImageFiles) == (memory_gb == 0)
+    np.testing.assert_array_equal(source.train_images[:], np.stack([pixels(number) for number in kept]))
+    assert [source.classes[label] for label in source.train_labels] == [labels[number] for number in kept]
+    assert [source.classes[label] for label in source.true_labels] == [truth[number] for number in kept]
+    assert source.paths == tuple(f"{number}.png" for number in kept)
+    assert [one.path for one in source.skipped] == ["3.png", "4.png", "7.png"]
+    assert source.skipped[0].reason == "not an image, or damaged at its beginning"
+    assert all("\n" not in one.reason for one in source.skipped)
+
+
+def test_a_class_that_loses_all_its_images_is_dropped_and_listed():
+    source = assemble(damaged(3, labels=list("aabcbababa")))
+    assert source.classes == ("a", "b")
+    assert source.skipped[-1] == Skipped("c", "class without a readable image: left out")
+
+
+def test_fixed_classes_stay_in_their_order_even_without_images():
+    source = assemble(
+        listing([encoded(pixels(0)), encoded(pixels(1))], labels=["dog", "cat"], classes=["dog", "bat", "cat"])
+    )
+    assert source.classes == ("dog", "bat", "cat")
+    assert source.train_labels.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        (lambda: damaged(0, 1, 2, 3, 4, 5), r"photos: too many images cannot be used, 6 of 10: '0\.png': not an image"),
+        (lambda: damaged(0, 1, 2, total=5), "too many images cannot be used, 3 of 5"),
+        (lambda: damaged(0, total=3, skipped=[Skipped("x", "no label")]), None),
+        (
+            lambda: damaged(0, total=3, skipped=[Skipped("x", "no label")] * 2),
+            "3 of 5: 'x': no label; 'x': no label; '0",
+        ),
+        (lambda: damaged(0, total=3, ignored=[Skipped("x", "text")] * 9), None),
+        (lambda: listing([]), "photos: there are no images in it"),
+        (lambda: listing([encoded(pixels(0))]), "1 readable images in 1 classes: at least two images in two classes"),
+        (lambda: listing([encoded(pixels(0))] * 4, labels=["a"] * 4), "4 readable images in 1 classes"),
+        (lambda: damaged(1, total=3), "2 readable images in 1 classes"),
+        (
+            lambda: listing([encoded(pixels(0))] * 4, true_labels=["cat", "cow", "dog", "dog"]),
+            "photos: true labels: 'cow' is no class of the training labels: those are 'cat', 'dog'",
+        ),
+    ],
+)
+def test_too_many_or_too_few(listed, message):
+    if message is None:
+        assert assemble(listed()).skipped
+        return
+    with pytest.raises(InputError, match=message) as caught:
+        assemble(listed())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options", [{"image_size": 7}, {"image_size": 1025}, {"memory_gb": -1}, {"memory_gb": float("nan")}]
+)
+def test_options_out_of_range(options):
+    with pytest.raises(InputError, match=next(iter(options))):
+        assemble(of_sizes((8, 8), (8, 8)), **options)
+
+
+# Memory
+
+
+def test_in_memory_or_in_files_the_source_is_the_same():
+    """The budget of 6 x 24 x 24 x 3 bytes holds them; one byte less does not."""
+    listed = of_sizes((30, 24), (24, 31), (24, 40), (33, 24), (24, 24), (25, 25))
+    size = 6 * 24 * 24 * 3
+    inside, outside = assemble(listed, memory_gb=size / 1e9), assemble(listed, memory_gb=(size - 1) / 1e9)
+    assert isinstance(inside.train_images, np.ndarray)
+    assert isinstance(outside.train_images, ImageFiles)
+    np.testing.assert_array_equal(outside.train_images[:], inside.train_images)
+    assert (outside.mean, outside.std) == pixel_statistics(inside.train_images)
+    assert fingerprint(inside.train_images) == fingerprint(outside.train_images)
+    for field in ("classes", "paths", "skipped", "median_size", "name"):
+        assert getattr(inside, field) == getattr(outside, field)
+    for source in (inside, outside):
+        limited = source.limit_train(4)
+        assert limited.paths == source.paths[:4]
+        np.testing.assert_array_equal(limited.train_images[:], inside.train_images[:4])
+
+
+def test_test_images_take_what_memory_is_left():
+    train, test = of_sizes(*[(8, 8)] * 4), of_sizes(*[(8, 8)] * 3)
+    one = 8 * 8 * 3 / 1e9
+    for memory_gb, in_memory in ((7 * one, True), (6.9 * one, False)):
+        source = with_test(assemble(train, memory_gb=memory_gb), test, memory_gb=memory_gb)
+        assert isinstance(source.train_images, np.ndarray)
+        assert isinstance(source.test_images, np.ndarray) == in_memory
+        np.testing.assert_array_equal(source.test_images[:], source.train_images[:3])
+
+
+def test_test_images_are_made_like_the_training_images():
+    """Another size, and colour where training is grey."""
+    source = assemble(of_sizes((8, 8), (8, 8), (8, 8), channels=1))
+    source = with_test(source, damaged(2, labels=["dog"] * 10))
+    assert source.test_images.shape == (9, 8, 8, 1)
+    assert source.test_labels.tolist() == [1] * 9
+    assert source.skipped == (Skipped("2.png", "test set: not an image, or damaged at its beginning"),)
+    with pytest.raises(InputError, match="photos: test labels: 'cow' is no class of the training labels"):
+        with_test(source, listing([encoded(pixels(0))] * 2, labels=["cat", "cow"]))
+    with pytest.raises(InputError, match="too many images cannot be used, 2 of 2"):
+        with_test(source, listing([b"", b"x"]))
+
+
+def test_reading_many_files(tmp_path: Path):
+    """More than one round of the threads, in order."""
+    numbers = range(300)
+    expected = np.stack([write_png(tmp_path / f"{number}.png", number, 4, 4) for number in numbers])
+    source = assemble(listing(tmp_path / f"{number}.png" for number in numbers))
+    np.testing.assert_array_equal(source.train_images, expected)
+
+
+def test_each_sample_knows_where_it_stood():
+    """Files 1 and 4 of six fail, one by its header and one later; the listing itself is part of a larger table."""
+    files = [encoded(pixels(number)) for number in range(6)]
+    files[1], files[4] = b"bad", files[4][:60]
+    source = assemble(listing(files))
+    assert source.rows.tolist() == [0, 2, 3, 5]
+    assert source.num_given == 6
+    assert [f"{row}.png" for row in source.rows] == list(source.paths)
+    part = assemble(listing(files, rows=[3, 4, 7, 8, 10, 11], num_given=15))
+    assert part.rows.tolist() == [3, 7, 8, 11]
+    assert part.num_given == 15

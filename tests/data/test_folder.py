@@ -1,0 +1,184 @@
+"""Folders of images. Oracle: the files that the test wrote, listed by hand."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pictures import write_png
+
+from dividemix.data.readers import read_source
+from dividemix.data.source import Skipped
+from dividemix.errors import InputError
+
+
+def make(folder: Path, *paths: str) -> np.ndarray:
+    """Images of 8 x 8 at the paths, in their order."""
+    return np.stack([write_png(folder / path, number) for number, path in enumerate(paths)])
+
+
+def names(source) -> list[str]:
+    return [source.classes[label] for label in source.train_labels]
+
+
+def test_each_subfolder_is_a_class(tmp_path: Path) -> None:
+    paths = ["class 9/a10.png", "class 9/a9.png", "class 10/x.png", "class 10/deep/er/y.PNG"]
+    images = make(tmp_path / "photos", *paths)
+    source = read_source(str(tmp_path / "photos"))
+    assert source.name == "photos"
+    assert source.classes == ("class 9", "class 10")
+    assert source.paths == ("class 9/a9.png", "class 9/a10.png", "class 10/deep/er/y.PNG", "class 10/x.png")
+    np.testing.assert_array_equal(source.train_images, images[[1, 0, 3, 2]])
+    assert names(source) == ["class 9", "class 9", "class 10", "class 10"]
+    assert source.skipped == ()
+    assert source.test_images is source.true_labels is None
+    assert source.median_size == (8, 8)
+
+
+def test_what_is_not_an_image_is_listed_and_what_is_hidden_is_not(tmp_path: Path) -> None:
+    make(tmp_path, "a/1.png", "b/1.png", "a/.hidden.png", ".git/1.png", "b/.cache/1.png", "outside.png")
+    for path in ("readme.txt", "a/Thumbs.db", "b/none", ".DS_Store", "a/.DS_Store"):
+        (tmp_path / path).write_text("text")
+    (tmp_path / "b/2.png").write_bytes(b"")
+    (tmp_path / "c/deep").mkdir(parents=True)
+    (tmp_path / "b/folder.png").mkdir()
+    source = read_source(str(tmp_path))
+    assert source.paths == ("a/1.png", "b/1.png")
+    assert set(source.skipped) == {
+        Skipped("b/2.png", "empty"),
+        Skipped("a/Thumbs.db", "its name ends in '.db', which is no image's ending"),
+        Skipped("b/none", "its name ends in '', which is no image's ending"),
+        Skipped("b/folder.png", "a folder, not an image"),
+        Skipped("readme.txt", "beside the class folders"),
+        Skipped("outside.png", "beside the class folders"),
+        Skipped("c", "class folder without images: left out"),
+    }
+
+
+def test_links_are_followed_only_inside(tmp_path: Path) -> None:
+    photos = tmp_path / "photos"
+    make(photos, "a/1.png", "b/1.png")
+    write_png(tmp_path / "secret.png", 7)
+    (photos / "a/inside.png").symlink_to(photos / "b/1.png")
+    (photos / "a/outside.png").symlink_to(tmp_path / "secret.png")
+    (photos / "a/up").symlink_to(photos)
+    (photos / "b/dangling.png").symlink_to(photos / "b/none.png")
+    (photos / "c").symlink_to(tmp_path)
+    source = read_source(str(photos))
+    assert source.paths == ("a/1.png", "a/inside.png", "b/1.png")
+    assert set(source.skipped) == {
+        Skipped("a/outside.png", "link that leads out of the folder"),
+        Skipped("a/up", "link to a folder: not followed"),
+        Skipped("b/dangling.png", "no such file"),
+        Skipped("c", "link to a folder: not followed"),
+        Skipped("c", "class folder without images: left out"),
+    }
+
+
+def test_the_folder_may_itself_be_a_link(tmp_path: Path) -> None:
+    make(tmp_path / "photos", "a/1.png", "b/1.png")
+    (tmp_path / "link").symlink_to(tmp_path / "photos")
+    assert read_source(str(tmp_path / "link")).paths == ("a/1.png", "b/1.png")
+
+
+@pytest.mark.parametrize("others", [["test"], ["val"], ["Validation"], ["val", "test"]])
+def test_train_and_test_folders(tmp_path: Path, others: list[str]) -> None:
+    images = make(tmp_path, "train/a/1.png", "train/b/1.png", "train/b/2.png", *(f"{name}/b/1.png" for name in others))
+    (tmp_path / others[0] / "a").mkdir()
+    (tmp_path / others[0] / "a/bad.png").write_bytes(b"bad")
+    (tmp_path / others[0] / "b/more.png").write_bytes((tmp_path / "train/a/1.png").read_bytes())
+    source = read_source(str(tmp_path))
+    assert source.classes == ("a", "b")
+    assert source.paths == ("train/a/1.png", "train/b/1.png", "train/b/2.png")
+    np.testing.assert_array_equal(source.train_images, images[:3])
+    assert source.test_labels.tolist() == [1] * (len(others) + 1)
+    assert {image.tobytes() for image in source.test_images} == {image.tobytes() for image in (images[0], *images[3:])}
+    assert source.skipped == (Skipped(f"{others[0]}/a/bad.png", "test set: not an image, or damaged at its beginning"),)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ["train/1.png", "test/1.png"],  # no folders in them
+        ["train/a/1.png", "test/a/1.png", "bus/a/1.png"],  # another folder beside them
+        ["test/a/1.png", "val/b/1.png"],  # nothing to train on
+        ["train/a/1.png", "training/b/1.png"],
+    ],
+)
+def test_classes_that_are_only_called_so(tmp_path: Path, paths: list[str]) -> None:
+    make(tmp_path, *paths)
+    source = read_source(str(tmp_path))
+    assert set(source.classes) == {path.split("/")[0] for path in paths}
+    assert source.test_images is None
+
+
+def test_another_folder_for_testing(tmp_path: Path) -> None:
+    train = make(tmp_path / "train", "a/1.png", "b/1.png", "c/1.png")
+    write_png(tmp_path / "other/b/7.png", 1, 20, 8)
+    write_png(tmp_path / "other/b/8.png", 1)
+    source = read_source(str(tmp_path / "train"), test=str(tmp_path / "other"))
+    assert source.test_images.shape == (2, 8, 8, 3)
+    assert source.test_labels.tolist() == [1, 1]
+    np.testing.assert_array_equal(source.test_images[1], train[1])
+    write_png(tmp_path / "other/d/1.png", 1)
+    with pytest.raises(InputError, match="other: test labels: 'd' is no class of the training labels"):
+        read_source(str(tmp_path / "train"), test=str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("test", ["whole", "fashion", "missing", "train.txt"])
+def test_what_cannot_be_a_test_set(tmp_path: Path, test: str) -> None:
+    make(tmp_path / "whole", "train/a/1.png", "train/b/1.png", "test/b/1.png")
+    make(tmp_path / "plain", "a/1.png", "b/1.png")
+    (tmp_path / "train.txt").write_text("x")
+    given = str(tmp_path / test) if test != "fashion" else test
+    with pytest.raises(InputError) as caught:
+        read_source(str(tmp_path / ("whole" if test == "whole" else "plain")), test=given)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_test_part_of_a_divided_folder_is_taken(tmp_path: Path) -> None:
+    make(tmp_path / "plain", "a/1.png", "b/1.png")
+    divided = make(tmp_path / "whole", "train/a/1.png", "train/b/1.png", "test/b/1.png")
+    source = read_source(str(tmp_path / "plain"), test=str(tmp_path / "whole"))
+    np.testing.assert_array_equal(source.test_images, divided[2:])
+
+
+def test_no_class_folders(tmp_path: Path) -> None:
+    make(tmp_path / "flat", "1.png", "2.png")
+    with pytest.raises(InputError, match="flat: no class folders in it: put the images of each class"):
+        read_source(str(tmp_path / "flat"))
+    (tmp_path / "hollow/a").mkdir(parents=True)
+    (tmp_path / "hollow/b").mkdir()
+    with pytest.raises(InputError, match="hollow: there are no images in it"):
+        read_source(str(tmp_path / "hollow"))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names that are no text exist on POSIX alone")
+def test_names_of_any_bytes_and_any_text(tmp_path: Path) -> None:
+    """What is listed can be written as UTF-8."""
+    for number, name in enumerate([b"caf\xe9", "ä <script> \n\t😀".encode()]):
+        folder = os.path.join(os.fsencode(tmp_path), name)  # noqa: PTH118
+        os.mkdir(folder)  # noqa: PTH102
+        write_png(tmp_path / "x.png", number)
+        os.rename(tmp_path / "x.png", os.path.join(folder, b"\xff.png"))  # noqa: PTH104, PTH118
+    source = read_source(str(tmp_path))
+    assert set(source.classes) == {"caf\\udce9", "ä <script> \n\t😀"}
+    assert sorted(path.split("/")[1] for path in source.paths) == ["\\udcff.png"] * 2
+    for text in (*source.classes, *source.paths):
+        text.encode("utf-8")
+
+
+@pytest.mark.parametrize("option", [{"root": Path("x")}, {"image_size": 4}])
+def test_options_that_make_no_sense(tmp_path: Path, option) -> None:
+    make(tmp_path, "a/1.png", "b/1.png")
+    with pytest.raises(InputError, match=r"no meaning|image_size is 4"):
+        read_source(str(tmp_path), **option)
+
+
+def test_image_size_is_for_files_alone(tmp_path: Path) -> None:
+    make(tmp_path, "a/1.png", "b/1.png")
+    assert read_source(str(tmp_path), image_size=24).train_images.shape == (2, 24, 24, 3)
+    with pytest.raises(InputError, match="--image_size 24 has no meaning for fashion"):
+        read_source("fashion", image_size=24)
+    with pytest.raises(InputError, match="fashion has its own"):
+        read_source("fashion", test=str(tmp_path))
