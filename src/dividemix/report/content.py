@@ -1,0 +1,68 @@
+"""What the page is made of, as plain values and numpy arrays; no torch import.
+
+Shapes: N training samples, C classes, K networks.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PageContent:
+    """A finished run: what was trained, how it went, and what the networks think of each given label."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    """(name, value): what was trained and how well."""
+    choices: Sequence[tuple[str, str, str]]
+    """(setting, value, reason): what was chosen automatically."""
+    rows: Sequence[Mapping[str, Any]]
+    """Epochs as in metrics.jsonl: epoch, phase, test_acc, val_acc (on held-out noisy labels), num_labeled, clean_auc,
+    noise_rate; what is absent or None is not shown."""
+    divisions: Sequence[Mapping[str, Any]]
+    """One for each epoch and net: epoch, net, low and high (range of the losses), counts (bins), clean_curve and
+    wrong_curve (expected counts of the two mixture components in each bin), and wrong_counts where that is known."""
+    classes: tuple[str, ...]
+    """Names of the C classes."""
+    labels: NDArray[np.int64]
+    """(N,): labels as given."""
+    probs: NDArray[np.float32]
+    """(N, C): what the networks predict together."""
+    label_score: NDArray[np.float64]
+    """(N,): in [0, 1], low is bad."""
+    is_issue: NDArray[np.bool_]
+    """(N,): whether the label is flagged as wrong."""
+    clean_prob: NDArray[np.float64]
+    """(K, N): w_i by each network."""
+    losses: NDArray[np.float64]
+    """(K, N): l_i by each network."""
+    noise_rate: float
+    """Estimated share of wrong labels."""
+    noise_matrix: NDArray[np.float64]
+    """(C, C): estimated joint distribution, rows the given label, columns the suggested one."""
+    paths: tuple[str, ...] | None = None
+    """(N,): where each sample was read from; None for data without files."""
+    sample_rows: NDArray[np.int64] | None = None
+    """(N,): where each sample stands in the data as it was given, counted from 0; None: at its own index."""
+    can_add_classes: bool | None = None
+    """Whether corrected data may name a class that it has not yet; None: where samples have paths."""
+    true_labels: NDArray[np.int64] | None = None
+    """(N,): where they are known; then the flags are scored."""
+    kept_epoch: int | None = None
+    """The epoch whose networks were kept."""
+    num_skipped: int = 0
+    """Samples that could not be read."""
+
+    def __post_init__(self) -> None:
+        num_samples, num_classes = len(self.labels), len(self.classes)
+        assert self.probs.shape == (num_samples, num_classes)
+        assert self.label_score.shape == self.is_issue.shape == (num_samples,)
+        assert self.clean_prob.shape == self.losses.shape == (len(self.clean_prob), num_samples)
+        assert self.noise_matrix.shape == (num_classes, num_classes)
+        assert self.paths is None or len(self.paths) == num_samples
+        assert self.sample_rows is None or self.sample_rows.shape == (num_samples,)
+        assert self.true_labels is None or self.true_labels.shape == (num_samples,)

@@ -1,0 +1,128 @@
+"""From a page's content to the JSON that the page carries: aggregates of everything, details of the worst samples only.
+
+Shapes: N training samples, C classes, K networks, S suspects.
+"""
+
+import base64
+import hashlib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from dividemix.report.content import PageContent
+from dividemix.report.quality import flag_quality
+
+MAX_SUSPECTS = 1000
+MAX_MATRIX_CLASSES = 40  # more make a heat map of cells too small to hit
+_MAX_PAIRS = 40
+_MAX_THUMBNAIL_BYTES = 9_000_000  # of all thumbnails as files, which base64 makes 12 MB of the page
+_NUM_LIKELY = 3
+_ROW_KEYS = ("epoch", "phase", "test_acc", "val_acc", "num_labeled", "clean_auc", "noise_rate")
+_DIVISION_KEYS = ("epoch", "net", "low", "high", "counts", "clean_curve", "wrong_curve", "wrong_counts")
+_SIGNATURES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
+
+
+def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str, Any]:
+    """All that the page shows, in types JSON has; numbers have four significant digits, NaN is None."""
+    known = content.true_labels
+    return {
+        "run": run_id(content),
+        "title": content.title,
+        "facts": [list(fact) for fact in content.facts],
+        "choices": [list(choice) for choice in content.choices],
+        "classes": list(content.classes),
+        "can_add_classes": content.paths is not None if content.can_add_classes is None else content.can_add_classes,
+        "num_samples": len(content.labels),
+        "num_issues": int(content.is_issue.sum()),
+        "num_skipped": content.num_skipped,
+        "kept_epoch": content.kept_epoch,
+        "noise_rate": _short(content.noise_rate),
+        "rows": [_only(row, _ROW_KEYS) for row in content.rows],
+        "divisions": [_only(division, _DIVISION_KEYS) for division in content.divisions],
+        "noise": _noise(content),
+        "quality": None
+        if known is None
+        else _short(flag_quality(content.label_score, content.is_issue, content.labels != known)),
+        "suspects": _suspects(content, thumbnail),
+    }
+
+
+def run_id(content: PageContent) -> str:
+    """The name under which a browser keeps the progress: the same for the same samples and scores."""
+    digest = hashlib.sha256()
+    for array in (content.labels, content.label_score, content.probs.argmax(axis=1)):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    if content.sample_rows is not None:  # decisions are kept by these
+        digest.update(np.ascontiguousarray(content.sample_rows).tobytes())
+    digest.update("\0".join((*content.classes, *(content.paths or ()))).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:16]
+
+
+def _noise(content: PageContent) -> dict[str, Any]:
+    """Expected numbers of samples by given and suggested label: the pairs with most, and all where they fit a map."""
+    matrix = np.nan_to_num(content.noise_matrix).astype(np.float64)
+    expected = matrix / max(matrix.sum(), 1e-12) * len(content.labels)
+    wrong = expected.copy()
+    np.fill_diagonal(wrong, 0)
+    worst = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_PAIRS]
+    pairs = [(*map(int, np.unravel_index(cell, wrong.shape)), float(wrong.flat[cell])) for cell in worst]
+    return {
+        "pairs": [[given, suggested, _short(count)] for given, suggested, count in pairs if count >= 0.5],
+        "matrix": _short(expected) if len(content.classes) <= MAX_MATRIX_CLASSES else None,
+    }
+
+
+def _suspects(content: PageContent, thumbnail: Callable[[int], bytes]) -> list[dict[str, Any]]:
+    """The samples with the lowest scores, worst first, each with its thumbnail; fewer if those grow too large."""
+    suspects: list[dict[str, Any]] = []
+    num_bytes = 0
+    for i in np.argsort(content.label_score, kind="stable")[:MAX_SUSPECTS].tolist():
+        picture = thumbnail(i)
+        num_bytes += len(picture)
+        if num_bytes > _MAX_THUMBNAIL_BYTES:
+            break
+        likely = np.argsort(-content.probs[i], kind="stable")[:_NUM_LIKELY].tolist()
+        suspects.append(
+            {
+                "index": i if content.sample_rows is None else int(content.sample_rows[i]),
+                "path": None if content.paths is None else content.paths[i],
+                "given": int(content.labels[i]),
+                "suggested": likely[0],
+                "true": None if content.true_labels is None else int(content.true_labels[i]),
+                "likely": [[label, _short(content.probs[i, label])] for label in likely],
+                "score": _short(content.label_score[i]),
+                "flagged": bool(content.is_issue[i]),
+                "clean_prob": _short(content.clean_prob[:, i]),
+                "loss": _short(content.losses[:, i]),
+                "image": _data_url(picture),
+            }
+        )
+    return suspects
+
+
+def _data_url(picture: bytes) -> str | None:
+    """An image file as a data: URL; None for no bytes, of data that are no images."""
+    if not picture:
+        return None
+    kind = next((kind for signature, kind in _SIGNATURES if picture.startswith(signature)), None)
+    assert kind, "thumbnails are JPEG, PNG or WebP"
+    return f"data:{kind};base64,{base64.b64encode(picture).decode('ascii')}"
+
+
+def _only(mapping: Any, keys: Iterable[str]) -> dict[str, Any]:
+    return {key: _short(mapping[key]) for key in keys if key in mapping}
+
+
+def _short(value: Any) -> Any:
+    """The value in JSON's types, floats to four significant digits, None where they are not finite."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _short(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(inner) for inner in value]
+    if isinstance(value, float):
+        return float(f"{value:.4g}") if math.isfinite(value) else None
+    return value

@@ -1,0 +1,118 @@
+// The gallery: which samples are shown, in which order, as cards that are made only when they come near the screen.
+
+const PAGE_SIZE = 60;
+
+const ORDERS = {
+  score: { name: "most suspicious first", compare: (a, b) => a.score - b.score },
+  confidence: { name: "surest suggestion first", compare: (a, b) => b.likely[0][1] - a.likely[0][1] },
+  class: { name: "by given class", compare: (a, b) => a.given - b.given || a.score - b.score },
+};
+const STATES = {
+  flagged: { name: "flagged", holds: (sample) => sample.flagged },
+  open: { name: "flagged, not yet reviewed", holds: (sample) => sample.flagged && !decisions.has(sample.index) },
+  done: { name: "reviewed", holds: (sample) => decisions.has(sample.index) },
+  all: { name: "all in this page", holds: () => true },
+};
+
+/** What is shown: filters, order, the samples that pass, their cards as far as they are made, the current one. */
+const view = { given: "", suggested: "", state: "flagged", order: "score", samples: [], cards: [], current: 0 };
+
+const gallery = $(".gallery");
+const end = $(".gallery-end");
+
+/** Apply filters and order from the start; a decision made later moves nothing until this is called again. */
+function refreshGallery() {
+  view.samples = DATA.suspects
+    .filter((sample) => view.given === "" || sample.given === +view.given)
+    .filter((sample) => view.suggested === "" || sample.suggested === +view.suggested)
+    .filter(STATES[view.state].holds)
+    .sort(ORDERS[view.order].compare);
+  view.cards = [];
+  view.current = 0;
+  gallery.replaceChildren();
+  makeCards(PAGE_SIZE);
+}
+
+/** Make cards up to this many. */
+function makeCards(number) {
+  const more = view.samples.slice(view.cards.length, number).map(card);
+  view.cards.push(...more);
+  gallery.append(...more);
+  const rest = DATA.num_samples - DATA.suspects.length;
+  const elsewhere = rest > 0 ? " label_issues.csv lists every sample." : "";
+  if (!view.samples.length) end.textContent = `No sample of this page passes the filters.${elsewhere}`;
+  else if (view.cards.length < view.samples.length) end.textContent = "More as you scroll…";
+  else end.textContent = `That is all: ${count(view.samples.length)} shown.${elsewhere}`;
+}
+
+new IntersectionObserver(
+  (entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) growWhileNear();
+  },
+  { rootMargin: "800px" },
+).observe(end);
+
+/** Make more cards until the end of the list is out of sight. */
+function growWhileNear() {
+  while (view.cards.length < view.samples.length && end.getBoundingClientRect().top < innerHeight + 800) {
+    makeCards(view.cards.length + PAGE_SIZE);
+  }
+}
+
+/** A sample in words, for screen readers: what the card shows. */
+function cardLabel(sample) {
+  const decision = decisions.get(sample.index);
+  const words = [`Sample ${sample.index}`, `given ${className(sample.given)}`, `suggested ${className(sample.suggested)}`];
+  words.push(`${percent(sample.likely[0][1])} sure`);
+  if (decision) words.push(decisionText(decision));
+  return words.join(", ");
+}
+
+const DONE = { keep: "kept", accept: "accepted", choose: "changed", skip: "skipped" };
+const decisionText = ({ action, label }) => (action === "choose" ? `changed to ${label}` : DONE[action]);
+
+function card(sample) {
+  const alt = `Sample ${sample.index}, given label ${className(sample.given)}`;
+  const picture = sample.image
+    ? h("img", { src: sample.image, alt, decoding: "async", draggable: "false" })
+    : h("span", { class: "no-picture" }, `#${sample.index}`);
+  if (sample.image) {
+    picture.addEventListener("load", () => picture.classList.toggle("tiny", picture.naturalWidth <= 48), { once: true });
+  }
+  const line = (term, content) => h("span", { class: "line" }, h("span", { class: "term" }, term), content);
+  const agrees = sample.suggested === sample.given;
+  const element = h(
+    "li",
+    { class: "card", role: "option", tabindex: -1 },
+    h("span", { class: "picture" }, picture),
+    line("given", name(className(sample.given), "given")),
+    line("suggested", agrees ? h("span", { class: "muted" }, "the same") : name(className(sample.suggested), "suggested")),
+    sample.true === null ? null : line("true", name(className(sample.true), "true")),
+    h("span", { class: "meta" }, h("span", {}, `${percent(sample.likely[0][1])} sure`), h("span", {}, sample.score < 0.005 ? "score <0.01" : `score ${decimals(sample.score, 2)}`)),
+    sample.path === null ? null : name(sample.path, "path"),
+    h("span", { class: "decision" }),
+  );
+  element.sample = sample;
+  paint(element);
+  return element;
+}
+
+/** Show a card's decision, and whether it is the current one. */
+function paint(element) {
+  const decision = decisions.get(element.sample.index);
+  element.dataset.action = decision?.action ?? "";
+  $(".decision", element).replaceChildren(
+    ...(!decision ? [] : decision.action === "choose" ? ["→ ", name(decision.label)] : [DONE[decision.action]]),
+  );
+  element.setAttribute("aria-label", cardLabel(element.sample));
+  const isCurrent = view.samples[view.current] === element.sample;
+  element.tabIndex = isCurrent ? 0 : -1;
+  element.setAttribute("aria-selected", isCurrent);
+}
+
+/** Cards in a row, as they are laid out now. */
+function numColumns() {
+  const [first] = view.cards;
+  const below = view.cards.findIndex((element) => element.offsetTop > first.offsetTop);
+  return below < 0 ? view.cards.length : below;
+}

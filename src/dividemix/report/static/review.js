@@ -1,0 +1,269 @@
+// The review: filters, the current sample and what is decided about it, by keyboard, mouse or touch.
+
+const bar = $(".action-bar");
+let controls = {};
+let status = {};
+
+function select(key, label, options) {
+  const change = () => {
+    view[key] = element.value;
+    refreshGallery();
+    showCurrent();
+  };
+  const element = h("select", { onchange: change }, ...options.map(([value, text]) => h("option", { value }, text)));
+  element.value = view[key];
+  controls[key] = element;
+  return h("label", {}, h("span", {}, label), element);
+}
+
+/** The classes that occur in a field of the suspects, with how often. */
+function classOptions(field) {
+  const counts = new Map();
+  for (const sample of DATA.suspects) counts.set(sample[field], (counts.get(sample[field]) ?? 0) + 1);
+  const short = (text) => (text.length > 40 ? `${text.slice(0, 39)}…` : text);
+  const classes = [...counts].sort((a, b) => a[0] - b[0]);
+  return [["", "any class"], ...classes.map(([label, number]) => [String(label), `${short(className(label))} (${number})`])];
+}
+
+function showReview() {
+  const anyFlagged = DATA.suspects.some((sample) => sample.flagged);
+  if (!anyFlagged) view.state = "all";
+  $(".review-lead").textContent = leadText();
+  const options = (entries) => Object.entries(entries).map(([value, { name }]) => [value, name]);
+  const reset = h("button", { type: "button", class: "quiet", onclick: () => setFilters("", "") }, "Clear filters");
+  controls.reset = reset;
+  $(".toolbar").append(
+    select("given", "Given label", classOptions("given")),
+    select("suggested", "Suggested label", classOptions("suggested")),
+    select("state", "Show", options(STATES)),
+    select("order", "Order", options(ORDERS)),
+    reset,
+  );
+  status.bar = h("progress", { max: 1, value: 0, "aria-label": "Reviewed" });
+  status.text = h("span", { class: "progress-text" });
+  status.download = h("button", { type: "button", class: "primary", onclick: downloadCorrections }, "Download corrections");
+  status.start = h("button", { type: "button", onclick: start }, "Start reviewing");
+  const help = h("button", { type: "button", onclick: () => $("#help").showModal() }, "Keys ", h("kbd", {}, "?"));
+  status.clear = h("button", { type: "button", class: "quiet", onclick: clearAll }, "Start over");
+  status.note = h("p", { class: "note" }, "This browser does not keep the progress of a page opened from a file: download the corrections before you close it.");
+  $(".progress-line").append(
+    h("div", { class: "progress-meter" }, status.bar, status.text),
+    h("div", { class: "progress-buttons" }, status.start, help, status.clear, status.download),
+    status.note,
+  );
+  buildBar();
+  loadDecisions();
+  refreshGallery();
+  showProgress();
+  document.addEventListener("focusin", ({ target }) => {
+    setReviewing(gallery.contains(target) || bar.contains(target) || Boolean(target.closest("dialog") && !bar.hidden));
+    if (gallery.contains(target)) setCurrent(view.cards.indexOf(target));
+  });
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("storage", (event) => {
+    if (event.key === STORAGE_KEY) repaintAll(loadDecisions);
+  });
+}
+
+function leadText() {
+  const number = DATA.suspects.length;
+  const beyond = DATA.num_samples - number;
+  const which = beyond > 0 ? `This page holds the ${count(number)} samples with the lowest scores of ${count(DATA.num_samples)}` : `This page holds all ${count(number)} samples`;
+  const rest = beyond > 0 ? "; label_issues.csv has all of them" : "";
+  return `${which}${rest}. The networks’ suggestion is not always right: look, and decide.`;
+}
+
+/** Decide by keyboard from here on: the first sample without a decision becomes the current one. */
+function start() {
+  const open = view.samples.findIndex((sample) => !decisions.has(sample.index));
+  focusCard(Math.max(0, open));
+}
+
+function setFilters(given, suggested) {
+  Object.assign(view, { given: String(given), suggested: String(suggested) });
+  for (const key of ["given", "suggested"]) {
+    const element = controls[key];
+    // A pair of the heat map may have no sample here; then the filter has no entry for it yet.
+    if (view[key] !== "" && ![...element.options].some((option) => option.value === view[key])) {
+      element.append(h("option", { value: view[key] }, `${className(+view[key])} (0)`));
+    }
+    element.value = view[key];
+  }
+  refreshGallery();
+  showCurrent();
+}
+
+/** Show the samples of one pair, from the heat map. */
+function showPair(given, suggested) {
+  setFilters(given, suggested);
+  $("#review").scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
+  announce(`${count(view.samples.length)} samples given ${className(given)}, suggested ${className(suggested)}`);
+  if (view.samples.length) view.cards[0].focus({ preventScroll: true });
+  else controls.given.focus({ preventScroll: true });
+}
+
+// The current sample.
+
+function setCurrent(position) {
+  if (position < 0 || position >= view.samples.length) return;
+  const before = view.cards[view.current];
+  view.current = position;
+  if (before) paint(before);
+  showCurrent();
+}
+
+/** Move the focus to a card, made now if it has not come near the screen yet. */
+function focusCard(position) {
+  const target = Math.min(view.samples.length - 1, Math.max(0, position));
+  if (target < 0) return;
+  if (target >= view.cards.length) makeCards(target + PAGE_SIZE);
+  setCurrent(target);
+  view.cards[target].focus({ preventScroll: true });
+  view.cards[target].scrollIntoView({ block: "nearest" });
+}
+
+function buildBar() {
+  const button = (key, text, action, kind) =>
+    h("button", { type: "button", class: kind, onclick: () => act(action) }, text, " ", h("kbd", {}, key));
+  status.about = h("div", { class: "about" });
+  status.accept = button("A", "Accept", "accept", "accept");
+  bar.append(
+    status.about,
+    h(
+      "div",
+      { class: "actions" },
+      button("K", "Keep", "keep", "keep"),
+      status.accept,
+      button("C", "Choose…", "choose"),
+      button("S", "Skip", "skip"),
+      button("U", "Undo", "undo", "quiet"),
+    ),
+  );
+}
+
+/** Show or hide the bar: it is there from when a card has the focus until something else in the page gets it. */
+function setReviewing(isReviewing) {
+  bar.hidden = !isReviewing;
+  document.body.classList.toggle("reviewing", isReviewing);
+}
+
+/** Repaint the current card and say all about it in the bar at the bottom. */
+function showCurrent() {
+  controls.reset.disabled = view.given === "" && view.suggested === "";
+  const sample = view.samples[view.current];
+  const element = view.cards[view.current];
+  if (element) paint(element);
+  if (!sample) setReviewing(false);
+  if (bar.hidden) return;
+  status.accept.disabled = sample.suggested === sample.given;
+  const likely = sample.likely.flatMap(([label, prob], i) => [i ? " · " : "", name(className(label)), ` ${percent(prob)}`]);
+  const numbers = (values, digits) => values.map((value) => decimals(value, digits)).join(", ");
+  status.about.replaceChildren(
+    h("p", { class: "pair" }, name(className(sample.given), "given"), " → ", name(className(sample.suggested), "suggested")),
+    h("p", {}, "Networks: ", ...likely),
+    h("p", { class: "faint" }, `#${sample.index} · clean probability ${numbers(sample.clean_prob, 2)} · loss ${numbers(sample.loss, 2)}`),
+  );
+}
+
+// Deciding.
+
+function act(action) {
+  const sample = view.samples[view.current];
+  if (action === "undo") return undo();
+  if (!sample) return undefined;
+  const [given, suggested] = [className(sample.given), className(sample.suggested)];
+  if (action === "keep") return settle(sample, "keep", given);
+  if (action === "skip") return settle(sample, "skip", "");
+  if (action === "accept") {
+    if (sample.given !== sample.suggested) return settle(sample, "accept", suggested);
+    return announce("The suggestion is the given label: keep it, or choose another class.");
+  }
+  return chooseClass(sample, (chosen) =>
+    settle(sample, chosen === given ? "keep" : chosen === suggested ? "accept" : "choose", chosen),
+  );
+}
+
+function settle(sample, action, label) {
+  decide(sample.index, action, label);
+  showProgress();
+  paint(view.cards[view.current]);
+  const { done, total } = progress();
+  announce(`${decisionText({ action, label })}. ${count(done)} of ${count(total)} reviewed.`);
+  if (view.current + 1 < view.samples.length) focusCard(view.current + 1);
+  else {
+    focusCard(view.current);
+    announce(`That was the last one shown. ${count(done)} of ${count(total)} reviewed.`);
+  }
+}
+
+function undo() {
+  const index = undoDecision();
+  if (index === undefined) return announce("Nothing to undo.");
+  showProgress();
+  const position = view.samples.findIndex((sample) => sample.index === index);
+  if (position >= 0) {
+    if (view.cards[position]) paint(view.cards[position]);
+    focusCard(position);
+  }
+  return announce(`Undone: sample ${index}.`);
+}
+
+function clearAll() {
+  if (confirm(`Forget all ${count(decisions.size)} decisions? Download them first if they matter.`)) repaintAll(clearDecisions);
+}
+
+function repaintAll(change) {
+  change();
+  view.cards.forEach(paint);
+  showProgress();
+}
+
+/** How many are reviewed, of those flagged in this page (of all, if none is) and those reviewed beside. */
+function progress() {
+  const any = DATA.suspects.some((sample) => sample.flagged);
+  const pool = DATA.suspects.filter((sample) => !any || sample.flagged || decisions.has(sample.index));
+  return { done: pool.filter((sample) => decisions.has(sample.index)).length, total: pool.length };
+}
+
+function showProgress() {
+  const { done, total } = progress();
+  status.bar.max = Math.max(1, total);
+  status.bar.value = done;
+  status.text.textContent = `${count(done)} of ${count(total)} reviewed`;
+  status.download.disabled = done === 0;
+  status.clear.disabled = done === 0;
+  status.start.textContent = done ? "Go on" : "Start reviewing";
+  status.start.disabled = !view.samples.length;
+  status.note.hidden = isKept;
+}
+
+const KEYS = { k: "keep", a: "accept", c: "choose", s: "skip", u: "undo" };
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]")) return;
+  const target = event.target;
+  if (target.matches("select, textarea, input:not([type=range], [type=radio])")) return;
+  if (event.key === "?") {
+    event.preventDefault();
+    $("#help").showModal();
+    return;
+  }
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  if (key === "j" && (target === document.body || bar.contains(target) || $("#review").contains(target))) {
+    event.preventDefault();
+    focusCard(bar.hidden ? view.current : view.current + 1);
+    return;
+  }
+  if (bar.hidden) return;
+  if (key in KEYS) {
+    event.preventDefault();
+    act(KEYS[key]);
+    return;
+  }
+  if (!gallery.contains(target)) return;
+  const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: numColumns(), ArrowUp: -numColumns(), Home: -Infinity, End: Infinity }[key];
+  if (by === undefined) return;
+  event.preventDefault();
+  const isAboveFirst = key === "ArrowUp" && view.current + by < 0;
+  if (!isAboveFirst) focusCard(view.current + by);
+}

@@ -1,0 +1,126 @@
+// The first sections: what was trained, how well, and how it went epoch by epoch.
+
+function showOverview() {
+  const section = $("#overview");
+  const kept = DATA.rows.find((row) => row.epoch === DATA.kept_epoch) ?? DATA.rows.at(-1) ?? {};
+  const figures = [["Samples", count(DATA.num_samples)]];
+  if (isNumber(DATA.noise_rate)) figures.push(["Wrong labels, estimated", percent(DATA.noise_rate)]);
+  figures.push(["Labels flagged", count(DATA.num_issues)]);
+  if (isNumber(kept.test_acc)) figures.push(["Test accuracy", `${kept.test_acc.toFixed(1)}\u00a0%`]);
+  else if (isNumber(kept.val_acc)) figures.push(["Accuracy on held-out noisy labels", `${kept.val_acc.toFixed(1)}\u00a0%`]);
+  if (DATA.num_skipped) figures.push(["Unreadable, skipped", count(DATA.num_skipped)]);
+  $(".figures", section).append(...terms(figures));
+  $(".facts", section).append(...terms(DATA.facts));
+  if (DATA.choices.length) $(".choices .scroller").append(table(["Setting", "Value", "Why"], DATA.choices));
+  else $(".choices").remove();
+}
+
+/** The points of one value over the epochs, epochs without it left out. */
+function overEpochs(value) {
+  return DATA.rows.map((row) => [row.epoch, value(row)]).filter((point) => isNumber(point[1]));
+}
+
+/** A series for each net's entry of a list in the rows. */
+function byNet(key, scale) {
+  const numNets = Math.max(0, ...DATA.rows.map((row) => row[key]?.length ?? 0));
+  return Array.from({ length: numNets }, (_, net) => ({
+    name: `network ${net + 1}`,
+    kind: net === 0 ? "first" : "second",
+    points: overEpochs((row) => (isNumber(row[key]?.[net]) ? row[key][net] * scale : null)),
+  })).filter((one) => one.points.length);
+}
+
+function epochChart(title, series, format, fixed) {
+  const lows = series.flatMap((one) => one.points.map((point) => point[1]));
+  const low = fixed ? fixed[0] : Math.max(0, Math.floor((Math.min(...lows) - 2) / 10) * 10);
+  const high = fixed ? fixed[1] : Math.min(100, Math.ceil((Math.max(...lows) + 2) / 10) * 10);
+  const epochs = DATA.rows.map((row) => row.epoch);
+  const warmup = DATA.rows.filter((row) => row.phase === "warmup").map((row) => row.epoch);
+  return lineChart({
+    title,
+    series,
+    x: { low: Math.min(...epochs, 1), high: Math.max(...epochs, 2), label: "epoch", whole: true, rest: DATA.kept_epoch },
+    y: { low, high },
+    bands: warmup.length ? [{ from: Math.min(...epochs, 1), to: Math.max(...warmup) + 0.5, name: "warm-up" }] : [],
+    marks: isNumber(DATA.kept_epoch) ? [{ x: DATA.kept_epoch, name: "kept" }] : [],
+    format,
+    at: (epoch) => `epoch ${epoch}${epoch === DATA.kept_epoch ? ", kept" : ""}`,
+  });
+}
+
+function showTraining() {
+  if (!DATA.rows.length) {
+    dropSection("training");
+    return;
+  }
+  const accuracy = [
+    { name: "test", kind: "first", points: overEpochs((row) => row.test_acc) },
+    { name: "held-out, noisy", kind: "second", points: overEpochs((row) => row.val_acc) },
+  ].filter((one) => one.points.length);
+  const labeled = byNet("num_labeled", 100 / DATA.num_samples);
+  const auc = byNet("clean_auc", 1);
+  const inPercent = (value) => `${value.toFixed(1)}\u00a0%`;
+  const charts = $("#training .charts");
+  if (accuracy.length) charts.append(epochChart("Accuracy in percent", accuracy, inPercent));
+  if (labeled.length) charts.append(epochChart("Labels kept, percent of all", labeled, inPercent, [0, 100]));
+  if (auc.length) {
+    const low = Math.min(0.5, ...auc.flatMap((one) => one.points.map((point) => point[1])));
+    charts.append(epochChart("AUC: right labels from wrong", auc, (value) => value.toFixed(3), [low, 1]));
+  }
+  showNumbers();
+}
+
+/** The table behind the charts, made when it is opened. */
+function showNumbers() {
+  const details = $("#training .numbers");
+  const list = (values, text) => (values?.length ? values.map(text).join(", ") : "–");
+  details.addEventListener(
+    "toggle",
+    () => {
+      const lines = DATA.rows.map((row) => [
+        String(row.epoch),
+        row.phase === "warmup" ? "warm-up" : (row.phase ?? "–"),
+        decimals(row.test_acc, 1),
+        decimals(row.val_acc, 1),
+        list(row.num_labeled, count),
+        list(row.clean_auc, (value) => decimals(value, 3)),
+        percent(row.noise_rate),
+      ]);
+      const headings = ["Epoch", "Phase", "Test acc.", "Held-out acc.", "Labels kept", "AUC", "Estimated noise"];
+      const used = headings.map((_, column) => column < 2 || lines.some((line) => line[column] !== "–"));
+      const cut = (cells) => cells.filter((_, column) => used[column]);
+      $(".scroller", details).replaceChildren(table(cut(headings), lines.map(cut)));
+    },
+    { once: true },
+  );
+}
+
+function showQuality() {
+  const section = $("#quality");
+  const quality = DATA.quality;
+  if (!quality) {
+    dropSection("quality");
+    return;
+  }
+  $(".figures", section).append(
+    ...terms([
+      ["Wrong labels, in truth", `${count(quality.num_wrong)} (${percent(quality.num_wrong / DATA.num_samples)})`],
+      ["AUC of the scores", decimals(quality.auc, 3)],
+      ["Average precision", decimals(quality.average_precision, 3)],
+      ["Precision of the flags", percent(quality.precision)],
+      ["Recall of the flags", percent(quality.recall)],
+    ]),
+  );
+  const flags = isNumber(quality.precision) ? [{ x: quality.recall, y: quality.precision, name: "the flags" }] : [];
+  $(".charts", section).append(
+    lineChart({
+      title: "Precision over recall, as more labels are flagged",
+      series: [{ name: "precision", kind: "first", points: quality.curve }],
+      x: { low: 0, high: 1, label: "recall: share of the wrong labels found" },
+      y: { low: 0, high: 1 },
+      points: flags,
+      format: percent,
+      at: (recall) => `at recall ${percent(recall)}`,
+    }),
+  );
+}

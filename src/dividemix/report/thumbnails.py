@@ -1,0 +1,20 @@
+"""Small pictures for the page."""
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+
+LONGEST_SIDE = 96
+_TINY = 48  # below this a lossless picture is small enough, and a page that enlarges it shows every pixel
+
+
+def encode(image: NDArray[np.uint8]) -> bytes:
+    """A WebP file of a uint8 image (H, W, K) with 1 or 3 channels, its longest side at most 96 pixels."""
+    from PIL import Image
+
+    picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")
+    picture.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    file = io.BytesIO()
+    picture.save(file, "WEBP", lossless=max(picture.size) <= _TINY, quality=75)
+    return file.getvalue()

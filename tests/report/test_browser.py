@@ -1,0 +1,397 @@
+"""The page in a real browser: headless Chromium, driven as a person would drive it, by keyboard above all.
+
+The oracle is what was done: the decisions made must be the ones downloaded, and the ones `relabel` applies.
+Needs Debian's packages chromium and chromium-driver, and selenium; skipped where they are absent.
+"""
+
+import csv
+import dataclasses
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invented import fashion_content, fashion_thumbnail, invented_content
+
+from dividemix.data.readers.table import list_table
+from dividemix.report.content import PageContent
+from dividemix.report.page import render
+from dividemix.report.relabel import Relabelled, relabel
+from dividemix.report.thumbnails import encode
+
+selenium = pytest.importorskip("selenium", reason="needs selenium: pip install selenium")
+from selenium import webdriver  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import Select  # noqa: E402
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs Debian's packages chromium and chromium-driver"),
+]
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '</script><img src="x" onerror="document.title=1">',
+    "quotes \" and ' and, commas; &amp; =1+1",
+    "🐱‍👓 emoji",
+    "قط أسود",
+    "\u202eoverride\u2028separator",
+    "long " * 40 + "end",
+)
+FLAGS = (
+    "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --hide-scrollbars --window-size=1280,800"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in FLAGS.split():
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    driver.set_page_load_timeout(60)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def open_page(browser: Any, tmp_path: Path) -> Iterator[Callable[..., None]]:
+    """Opens a page made of the content; afterwards nothing may have been complained of or asked from the network."""
+    browser.get("about:blank")
+    for log in ("browser", "performance"):
+        browser.get_log(log)  # what was before is none of ours
+    opened = []
+
+    def open_content(content: PageContent, thumbnail: Callable[[int], bytes]) -> None:
+        page = tmp_path / "report.html"
+        page.write_text(render(content, thumbnail), encoding="utf-8")
+        behaviour = {"behavior": "allow", "downloadPath": str(tmp_path)}
+        browser.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)
+        media(browser, 1280, 800, dark=False)
+        browser.get(page.as_uri())
+        opened.append(page.as_uri())
+
+    yield open_content
+    assert browser.get_log("browser") == []
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    urls = {one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"}
+    assert {url for url in urls if not url.startswith(("data:image/", "blob:null", "blob:file:"))} == set(opened)
+
+
+def media(browser: Any, width: int, height: int, *, dark: bool) -> None:
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    still = {"name": "prefers-reduced-motion", "value": "reduce"}  # so that nothing moves under the mouse
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
+
+
+def press(browser: Any, *keys: str) -> None:
+    for key in keys:
+        browser.switch_to.active_element.send_keys(key)
+
+
+def button(browser: Any, text: str) -> Any:
+    return browser.find_element(By.XPATH, f"//button[contains(., '{text}')]")
+
+
+def focused(browser: Any) -> int:
+    """The index of the sample whose card has the focus."""
+    return int(browser.execute_script("return document.activeElement.sample?.index ?? -1"))
+
+
+def shown(browser: Any) -> list[dict[str, Any]]:
+    """The samples that pass the filters, in their order."""
+    found: list[dict[str, Any]] = browser.execute_script("return view.samples")
+    return found
+
+
+def progress(browser: Any) -> str:
+    return str(browser.find_element(By.CLASS_NAME, "progress-text").text)
+
+
+def downloaded(browser: Any, folder: Path) -> list[dict[str, str]]:
+    file = folder / "corrections.csv"
+    file.unlink(missing_ok=True)
+    button(browser, "Download corrections").click()
+    deadline = time.monotonic() + 20
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines, strict=True))
+
+
+def hostile_content(num_samples: int = 120) -> PageContent:
+    true = np.arange(num_samples) % len(HOSTILE)
+    paths = tuple(f'<b onclick="x">{i}</b>/قط, "{i}".png' for i in range(num_samples))
+    content = invented_content(true, HOSTILE, title=HOSTILE[1], paths=paths, with_truth=True)
+    return dataclasses.replace(content, facts=[(text, text) for text in HOSTILE], choices=[(HOSTILE[0],) * 3])
+
+
+def tiny_picture(i: int) -> bytes:
+    return encode(np.full((8, 8, 3), 40 + i % 200, np.uint8))
+
+
+def test_a_review_by_keyboard_survives_a_reload_and_becomes_a_corrected_table(
+    browser: Any, open_page: Callable[..., None], tmp_path: Path
+) -> None:
+    content = hostile_content()
+    assert content.paths is not None
+    table = tmp_path / "labels.csv"
+    with table.open("w", encoding="utf-8", newline="") as file:
+        rows = [(path, HOSTILE[label]) for path, label in zip(content.paths, content.labels, strict=True)]
+        csv.writer(file).writerows([("path", "label"), *rows])
+    open_page(content, tiny_picture)
+
+    browser.execute_script("document.querySelector('#review').scrollIntoView()")
+    press(browser, "j")
+    samples = shown(browser)
+    different = [sample["given"] != sample["suggested"] for sample in samples[:6]]
+    assert all(different), "invented content should doubt the worst labels"
+    assert focused(browser) == samples[0]["index"]
+    press(browser, "k", "a", "s", "c", "emoji", Keys.ENTER)
+    press(browser, "c", "a new class", Keys.ENTER)
+    press(browser, "A")
+    assert progress(browser).startswith("6 of ")
+    press(browser, "u")  # the last one is open again, and current
+    assert progress(browser).startswith("5 of ")
+    assert focused(browser) == samples[5]["index"]
+    press(browser, Keys.ARROW_LEFT, Keys.ARROW_LEFT, "k")  # another mind about the fourth
+    assert browser.find_element(By.ID, "announcer").text.startswith("kept. 5 of ")
+
+    browser.refresh()
+    assert progress(browser).startswith("5 of ")
+    badges = [card.text for card in browser.find_elements(By.CSS_SELECTOR, ".card .decision")[:6]]
+    assert badges == ["kept", "accepted", "skipped", "kept", "→ a new class", ""]
+
+    found = downloaded(browser, tmp_path)
+    given = [HOSTILE[sample["given"]] for sample in samples]
+    expected = [
+        (given[0], "keep"),
+        (HOSTILE[samples[1]["suggested"]], "accept"),
+        ("", "skip"),
+        (given[3], "keep"),
+        ("a new class", "choose"),
+    ]
+    assert sorted(found, key=lambda line: int(line["index"])) == found
+    assert {line["index"]: line for line in found} == {
+        str(sample["index"]): {
+            "index": str(sample["index"]),
+            "path": content.paths[sample["index"]],
+            "given_label": HOSTILE[sample["given"]],
+            "new_label": label,
+            "action": action,
+        }
+        for sample, (label, action) in zip(samples, expected, strict=False)
+    }
+
+    counts = relabel(table, tmp_path / "corrections.csv", tmp_path / "out.csv")
+    assert counts == Relabelled(num_changed=2, num_kept=2, num_skipped=1)
+    labels = [label for _, label in rows]
+    labels[samples[1]["index"]], labels[samples[4]["index"]] = HOSTILE[samples[1]["suggested"]], "a new class"
+    assert list_table(tmp_path / "out.csv")[0].labels == labels
+    browser.execute_script("localStorage.clear()")
+
+
+def test_hostile_names_are_shown_and_do_nothing(browser: Any, open_page: Callable[..., None]) -> None:
+    open_page(hostile_content(), tiny_picture)
+    assert browser.title == f"{HOSTILE[1]} \u2013 DivideMix report"
+    assert browser.find_element(By.TAG_NAME, "h1").text == HOSTILE[1]
+    assert len(browser.find_elements(By.TAG_NAME, "script")) == 2
+    assert not browser.find_elements(By.CSS_SELECTOR, "[onerror], [onclick], b, main script")
+    names = {element.get_attribute("title") for element in browser.find_elements(By.CSS_SELECTOR, ".card .given")}
+    assert names <= set(HOSTILE)
+    for width in (1280, 390):
+        media(browser, width, 800, dark=False)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_filters_orders_and_the_heat_map(browser: Any, open_page: Callable[..., None]) -> None:
+    open_page(fashion_content(6), fashion_thumbnail)
+    everything = browser.execute_script("return DATA.suspects.filter((sample) => sample.flagged)")
+    assert shown(browser) == everything
+    assert len(browser.find_elements(By.CLASS_NAME, "card")) < len(everything), "cards wait until they are near"
+
+    cell = browser.find_element(By.CSS_SELECTOR, ".heat-map tbody tr:nth-child(2) td:nth-child(2) button")
+    assert "given Trouser, suggested T-shirt/top" in cell.get_attribute("aria-label")
+    cell.send_keys(Keys.ENTER)
+    pair = [sample for sample in everything if (sample["given"], sample["suggested"]) == (1, 0)]
+    assert shown(browser) == pair
+    assert focused(browser) == pair[0]["index"]
+
+    button(browser, "Clear filters").click()
+    given, suggested, state, order = browser.find_elements(By.CSS_SELECTOR, ".toolbar select")
+    Select(order).select_by_value("confidence")
+    confidence = [sample["likely"][0][1] for sample in shown(browser)]
+    assert confidence == sorted(confidence, reverse=True)
+    Select(order).select_by_value("class")
+    labels = [sample["given"] for sample in shown(browser)]
+    assert labels == sorted(labels)
+    Select(given).select_by_value("5")
+    Select(suggested).select_by_value("4")
+    assert {(sample["given"], sample["suggested"]) for sample in shown(browser)} == {(5, 4)}
+    Select(state).select_by_value("done")
+    assert shown(browser) == []
+    assert "No sample" in browser.find_element(By.CLASS_NAME, "gallery-end").text
+
+
+def test_moving_through_the_gallery(browser: Any, open_page: Callable[..., None]) -> None:
+    open_page(fashion_content(6), fashion_thumbnail)
+    button(browser, "Start reviewing").click()
+    order = [sample["index"] for sample in shown(browser)]
+    columns = browser.execute_script("return numColumns()")
+    assert columns > 2
+    place = 0
+    for key, by in (
+        (Keys.ARROW_RIGHT, 1),
+        (Keys.ARROW_DOWN, columns),
+        (Keys.ARROW_LEFT, -1),
+        (Keys.ARROW_UP, -columns),
+    ):
+        press(browser, key)
+        place += by
+        assert focused(browser) == order[place]
+    press(browser, Keys.ARROW_UP, Keys.ARROW_LEFT)
+    assert focused(browser) == order[0]
+    press(browser, Keys.END)
+    assert focused(browser) == order[-1]
+    press(browser, "j", Keys.HOME)
+    assert focused(browser) == order[0]
+    press(browser, "?")
+    assert browser.find_element(By.ID, "help").is_displayed()
+    press(browser, Keys.ESCAPE)
+    assert focused(browser) == order[0]
+    press(browser, "c")
+    assert browser.find_element(By.ID, "choose").is_displayed()
+    press(browser, "k", Keys.ESCAPE)  # typed into the search, decides nothing
+    assert progress(browser).startswith("0 of ")
+    assert focused(browser) == order[0]
+
+
+def test_stepping_through_the_losses(browser: Any, open_page: Callable[..., None]) -> None:
+    open_page(fashion_content(8), fashion_thumbnail)
+    slider = browser.find_element(By.ID, "epoch-slider")
+    label = browser.find_element(By.CLASS_NAME, "shown-epoch")
+    assert label.text == "Epoch 6 of 8"
+    before = browser.find_element(By.CSS_SELECTOR, ".stepper .plot").get_attribute("innerHTML")
+    slider.send_keys(Keys.ARROW_LEFT)
+    assert label.text == "Epoch 5 of 8"
+    stepped = browser.find_element(By.CSS_SELECTOR, ".stepper .plot").get_attribute("innerHTML")
+    assert stepped != before
+    browser.find_element(By.CSS_SELECTOR, ".switch label:last-of-type").click()
+    assert browser.find_element(By.CSS_SELECTOR, ".stepper .plot").get_attribute("innerHTML") != stepped
+
+
+def test_a_browser_that_keeps_nothing_still_reviews(
+    browser: Any, open_page: Callable[..., None], tmp_path: Path
+) -> None:
+    refuse = (
+        "for (const name of ['getItem', 'setItem']) Storage.prototype[name] = () => { throw new DOMException('no'); }"
+    )
+    added = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": refuse})
+    try:
+        open_page(fashion_content(4, with_truth=False), fashion_thumbnail)
+        button(browser, "Start reviewing").click()
+        press(browser, "k", "s")
+        assert progress(browser).startswith("2 of ")
+        assert "does not keep the progress" in browser.find_element(By.CSS_SELECTOR, ".progress-line .note").text
+        assert [line["action"] for line in downloaded(browser, tmp_path)].count("keep") == 1
+    finally:
+        browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
+
+
+def test_a_run_without_epochs_paths_pictures_or_flags(browser: Any, open_page: Callable[..., None]) -> None:
+    content = invented_content(np.arange(300) % 60, tuple(f"class {label}" for label in range(60)))
+    nothing = np.zeros(300, bool)
+    content = dataclasses.replace(content, rows=[], divisions=[], is_issue=nothing, kept_epoch=None, choices=[])
+    open_page(content, lambda i: b"")
+    assert len(shown(browser)) == 300
+    assert not browser.find_elements(By.CSS_SELECTOR, "#training, #losses, #quality, .heat-map, .card img")
+    assert [link.text for link in browser.find_elements(By.CSS_SELECTOR, "nav a")] == ["Overview", "Noise", "Review"]
+    assert browser.find_elements(By.CSS_SELECTOR, ".commonest button")
+    button(browser, "Start reviewing").click()
+    press(browser, "c", "no such class")
+    assert browser.find_element(By.ID, "choose-options").text == "No class has this in its name."
+    press(browser, Keys.ESCAPE)
+
+
+# Contrast of every visible text against what is painted behind it, as WCAG defines it.
+CONTRAST = r"""
+const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+const rgba = (colour) => {
+  canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
+  return [...canvas.getImageData(0, 0, 1, 1).data];
+};
+const luminance = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+  .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const colour = rgba(getComputedStyle(at).backgroundColor);
+    if (colour[3] === 255) return colour;
+  }
+  return [255, 255, 255];
+};
+const poor = [];
+for (const element of document.querySelectorAll("body *")) {
+  const text = [...element.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join("").trim();
+  if (!text || element.closest(":disabled, script, noscript, option") || !element.checkVisibility()) continue;
+  const style = getComputedStyle(element);
+  const colour = rgba(element instanceof SVGElement ? style.fill : style.color);
+  const [light, dark] = [luminance(colour), luminance(behind(element))].sort((a, b) => b - a);
+  const ratio = (light + 0.05) / (dark + 0.05);
+  if (ratio < 4.5) poor.push(`${element.tagName} ${element.className}: ${text} ${ratio.toFixed(2)}`);
+}
+return poor;
+"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read_and_controls_have_names(browser: Any, open_page: Callable[..., None], dark: bool) -> None:
+    open_page(fashion_content(6), fashion_thumbnail)
+    media(browser, 1280, 800, dark=dark)
+    button(browser, "Start reviewing").click()
+    press(browser, "k", "a", "s", "u")
+    assert browser.execute_script(CONTRAST) == []
+    press(browser, "c")
+    assert browser.execute_script(CONTRAST) == []
+    press(browser, Keys.ESCAPE)
+    nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    roles = {"button", "combobox", "slider", "radio", "option", "img", "image", "progressbar", "link", "listbox"}
+    nameless = [
+        node
+        for node in nodes
+        if not node["ignored"] and node["role"]["value"] in roles and not node.get("name", {}).get("value")
+    ]
+    assert nameless == []
+    browser.execute_script("localStorage.clear()")
+
+
+def test_fifty_thousand_samples_open_quickly(browser: Any, open_page: Callable[..., None]) -> None:
+    """Prints the time; on a machine that does other things as well, only a generous limit holds."""
+    rng = np.random.default_rng(0)
+    pictures = [encode(rng.integers(0, 256, (96, 96, 3), dtype=np.uint8)) for _ in range(20)]
+    content = invented_content(
+        np.arange(50_000) % 40,
+        tuple(f"class {label}" for label in range(40)),
+        num_epochs=300,
+        paths=tuple(f"folder/{i:06d}.jpeg" for i in range(50_000)),
+        with_truth=True,
+    )
+    open_page(content, lambda i: pictures[i % 20])
+    took = browser.execute_script("return performance.getEntriesByType('navigation')[0].loadEventEnd")
+    size = browser.execute_script("return document.getElementById('data').textContent.length")
+    print(f"50,000 samples: {size / 1e6:.1f} MB of data, loaded in {took / 1000:.2f} s")
+    assert len(shown(browser)) > 500
+    assert 0 < took < 10_000

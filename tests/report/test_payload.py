@@ -1,0 +1,107 @@
+"""What goes into the page and what stays out; expected values are worked out by hand."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from invented import invented_content
+
+from dividemix.report import payload as payload_module
+from dividemix.report.content import PageContent
+from dividemix.report.payload import MAX_SUSPECTS, payload, run_id
+
+PNG = b"\x89PNG picture"
+
+
+def small(num_samples: int = 30, num_classes: int = 3) -> PageContent:
+    true = np.arange(num_samples) % num_classes
+    return invented_content(true, tuple(f"class {label}" for label in range(num_classes)))
+
+
+def test_suspects_are_worst_first_with_what_is_known_of_them() -> None:
+    content = dataclasses.replace(small(), paths=tuple(f"{i}.png" for i in range(30)))
+    page = payload(content, lambda i: PNG)
+    order = np.argsort(content.label_score, kind="stable")
+    assert [sample["index"] for sample in page["suspects"]] == order.tolist()
+    worst, i = page["suspects"][0], int(order[0])
+    assert worst["path"] == f"{i}.png"
+    assert worst["given"] == content.labels[i]
+    assert worst["suggested"] == content.probs[i].argmax() == worst["likely"][0][0]
+    assert worst["likely"][0][1] == pytest.approx(content.probs[i].max(), rel=1e-3)
+    assert worst["flagged"] is bool(content.is_issue[i])
+    assert worst["clean_prob"] == pytest.approx(content.clean_prob[:, i], rel=1e-3)
+    assert worst["true"] is None
+    assert worst["image"].startswith("data:image/png;base64,")
+
+
+def test_suspects_have_the_index_of_the_data_as_it_was_given() -> None:
+    """The sample's picture stays its own."""
+    asked: list[int] = []
+    content = dataclasses.replace(small(), sample_rows=np.arange(30) * 7 + 2)
+    page = payload(content, lambda i: asked.append(i) or PNG)
+    assert [sample["index"] for sample in page["suspects"]] == [7 * i + 2 for i in asked]
+    assert asked == np.argsort(content.label_score, kind="stable").tolist()
+    assert run_id(content) != run_id(small())
+
+
+def test_new_classes_are_offered_where_data_can_take_them() -> None:
+    paths = tuple(f"{i}.png" for i in range(30))
+    for changes, expected in (
+        ({}, False),
+        ({"paths": paths}, True),
+        ({"paths": paths, "can_add_classes": False}, False),
+    ):
+        page = payload(dataclasses.replace(small(), **changes), lambda i: b"")
+        assert page["can_add_classes"] is expected
+
+
+def test_only_the_worst_thousand_are_shown() -> None:
+    shown: list[int] = []
+    page = payload(small(2500), lambda i: shown.append(i) or PNG)
+    assert len(page["suspects"]) == len(shown) == MAX_SUSPECTS
+    assert page["num_samples"] == 2500
+
+
+def test_thumbnails_that_would_grow_too_large_end_the_gallery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload_module, "_MAX_THUMBNAIL_BYTES", 5 * len(PNG))
+    assert len(payload(small(), lambda i: PNG)["suspects"]) == 5
+
+
+def test_data_that_are_no_pictures_have_none() -> None:
+    assert {sample["image"] for sample in payload(small(), lambda i: b"")["suspects"]} == {None}
+
+
+def test_the_noise_is_counted_in_samples_and_its_commonest_pairs_named() -> None:
+    joint = np.array([[0.5, 0.1, 0.0], [0.0, 0.2, 0.2], [0.0, 0.0, 0.0]])
+    noise = payload(dataclasses.replace(small(), noise_matrix=joint), lambda i: b"")["noise"]
+    assert noise["matrix"] == [[15, 3, 0], [0, 6, 6], [0, 0, 0]]
+    assert noise["pairs"] == [[1, 2, 6], [0, 1, 3]]
+
+
+def test_many_classes_give_pairs_and_no_map() -> None:
+    noise = payload(small(200, 100), lambda i: b"")["noise"]
+    assert noise["matrix"] is None
+    assert 0 < len(noise["pairs"]) <= 40
+    counts = [count for _, _, count in noise["pairs"]]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_numbers_that_json_does_not_know_are_null() -> None:
+    content = dataclasses.replace(
+        small(),
+        rows=[{"epoch": 1, "test_acc": math.nan, "val_acc": np.float32(1 / 3), "secret": 1}],
+        noise_rate=math.inf,
+    )
+    page = payload(content, lambda i: b"")
+    assert page["rows"] == [{"epoch": 1, "test_acc": None, "val_acc": 0.3333}]
+    assert page["noise_rate"] is None
+    json.dumps(page, allow_nan=False)
+
+
+def test_the_run_id_is_the_same_for_the_same_samples_and_scores_only() -> None:
+    content = small()
+    assert run_id(content) == run_id(dataclasses.replace(content, title="another title", facts=[]))
+    assert run_id(content) != run_id(dataclasses.replace(content, labels=content.labels[::-1]))
+    assert run_id(content) != run_id(dataclasses.replace(content, paths=tuple("x" * 30)))
