@@ -1,0 +1,63 @@
+"""dividemix reproduce: a table or figure of the paper, from its runs to the published figures beside ours."""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from dividemix.errors import InputError
+from dividemix.experiments import FIGURES, SCALES, TABLES
+
+HELP = "make a table or figure of the paper again"
+EPILOG = """\
+--scale paper is the paper's setting in full, a GPU's work. --scale mini is the same experiment made small enough for
+two cores: on the embedded images, or on CIFAR-10's where --root has them. Finished runs are not repeated."""
+
+
+def add(reproduce: argparse.ArgumentParser) -> None:
+    """The flags of reproduce."""
+    names = (*TABLES, *FIGURES)
+    reproduce.add_argument("name", metavar="NAME", choices=names, help=", ".join(names))
+    reproduce.add_argument("--scale", choices=SCALES, default="mini", help="mini (default) or paper")
+    reproduce.add_argument("--seeds", metavar="N", type=int, default=1, help="train with seeds 1 to N (default: 1)")
+    reproduce.add_argument("--root", metavar="DIR", help="the folder that holds the data sets")
+    reproduce.add_argument("--weights", metavar="FILE", help="weights to start from (ResNet-50 on Clothing1M)")
+    reproduce.add_argument("--out", metavar="DIR", type=Path, default=Path("reproduced"), help="default: reproduced")
+    reproduce.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time (default: 1)")
+    reproduce.add_argument("--dry-run", action="store_true", help="print the settings of every run and stop")
+    reproduce.set_defaults(command=_reproduce)
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from dividemix.experiments.plans import make_plan, to_yaml
+
+    for flag in ("seeds", "jobs"):
+        if getattr(arguments, flag) < 1:
+            raise InputError(f"--{flag} is {getattr(arguments, flag)}: a whole number from 1 is needed")
+    plan = make_plan(
+        arguments.name,
+        arguments.scale,
+        num_seeds=arguments.seeds,
+        root=arguments.root,
+        weights=arguments.weights,
+    )
+    if arguments.dry_run:
+        sys.stdout.write(to_yaml(plan))
+        return 0
+
+    from rich.console import Console
+
+    from dividemix.experiments.runner import reproduce
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    return reproduce(plan, arguments.out, num_workers=arguments.jobs, command=_command(arguments), console=console)
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command that makes the same again, wherever the data lies."""
+    words = ["dividemix", "reproduce", arguments.name, "--scale", arguments.scale]
+    if arguments.name in TABLES:
+        words += ["--seeds", str(arguments.seeds)]
+    words += ["--root", "DIR"] if arguments.root else []
+    words += ["--weights", "FILE"] if arguments.weights else []
+    return shlex.join(words)

@@ -1,0 +1,58 @@
+"""The paper's figures, drawn in one style from finished runs: SVG and PNG."""
+
+import importlib.util
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dividemix import atomic
+from dividemix.errors import InputError
+from dividemix.experiments.plans import Plan
+from dividemix.experiments.setups import describe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PACKAGES = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
+_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "dividemix",  # the same drawing is the same file
+}
+
+
+def require_packages(name: str) -> None:
+    """Raise InputError if a package that the figure needs is not installed."""
+    needed = ("matplotlib", "sklearn") if name == "figure5" else ("matplotlib",)
+    for module in needed:
+        if importlib.util.find_spec(module) is None:
+            raise InputError(f"{name} needs {_PACKAGES[module]}: install it with pip install 'dividemix[figures]'")
+
+
+def draw(plan: Plan, folder: Path, out: Path) -> list[Path]:
+    """Draw the plan's figure from its runs in the folder; returns the files written to out."""
+    import matplotlib
+
+    from dividemix.experiments.figures import auc, features, losses, noisy_images
+
+    drawings = {"figure2": losses.draw, "figure3": auc.draw, "figure4": noisy_images.draw, "figure5": features.draw}
+    with matplotlib.rc_context(_STYLE):
+        figure = drawings[plan.name](plan, folder)
+        last = list(plan.sources.values())[-1].runs[0].job
+        title = f"{plan.name.replace('figure', 'Figure ')}, {plan.scale} scale\n{describe(last)}"
+        figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+        return [_save(figure, out / f"{plan.name}-{plan.scale}.{ending}") for ending in ("svg", "png")]
+
+
+def _save(figure: "Figure", path: Path) -> Path:
+    content = io.BytesIO()
+    metadata = {"Date": None} if path.suffix == ".svg" else {}
+    figure.savefig(content, format=path.suffix[1:], metadata=metadata)
+    atomic.write_bytes(path, content.getvalue())
+    return path

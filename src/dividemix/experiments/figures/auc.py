@@ -1,0 +1,28 @@
+"""Figure 3: how well one mixture tells clean samples from noisy ones, epoch by epoch, for each noise rate."""
+
+import json
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from dividemix.experiments.plans import Plan
+
+_NUM_EPOCHS = 100  # the first ones, as the paper shows
+
+
+def draw(plan: Plan, folder: Path) -> Figure:
+    """The AUC of the division that theta(1) is trained on, one curve for each noise rate."""
+    figure = Figure(figsize=(5.5, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for column, source in plan.sources.items():
+        with (folder / source.runs[0].name / "metrics.jsonl").open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line in lines][:_NUM_EPOCHS]
+        points = [(row["epoch"], row["clean_auc"][0]) for row in rows if row.get("clean_auc")]
+        label = str(column).removeprefix("CIFAR-10 sym. ")
+        axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) < 30 else None)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="epoch", ylabel="AUC of clean against noisy")
+    axes.legend(title="symmetric noise", loc="lower right")
+    axes.grid(alpha=0.3)
+    return figure

@@ -1,0 +1,58 @@
+"""Figure 5: t-SNE of the training images' features, coloured by their noisy labels and by their true ones."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from dividemix.algorithm.training_data import TrainingData
+from dividemix.experiments.plans import Plan
+from dividemix.runs.run import Run
+
+_NUM_SAMPLES = 3000  # at most: t-SNE of more takes minutes, and dots begin to cover each other
+
+
+def draw(plan: Plan, folder: Path) -> Figure:
+    """Two panels with the same points."""
+    from sklearn.manifold import TSNE
+
+    run = Run.load(folder / plan.sources["features"].runs[0].name, to_train=False)
+    data, classes = run.material.train, run.material.classes
+    assert run.material.true_labels is not None  # the noise was added by us
+    true_labels = run.material.true_labels[run.material.train_index]
+    order = torch.randperm(len(data.labels), generator=torch.Generator().manual_seed(0))
+    index = order[:_NUM_SAMPLES]
+    features = penultimate(run.state.nets[0], data, index)
+    perplexity = min(30.0, (len(index) - 1) / 3)
+    points = TSNE(init="pca", perplexity=perplexity, random_state=0).fit_transform(features)
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    panels = figure.subplots(1, 2)
+    noisy = data.labels.cpu().numpy()
+    for axes, labels, title in zip(
+        panels, (noisy, true_labels), ("(a) noisy training labels", "(b) true labels"), strict=True
+    ):
+        dots = axes.scatter(*points.T, c=labels[index.numpy()], cmap="tab10", s=4, linewidths=0, rasterized=True)
+        axes.set_axis_off()  # distances on a t-SNE have no unit
+        axes.set_title(title)
+    handles, _ = dots.legend_elements(num=None)
+    figure.legend(handles, classes, loc="outside lower center", ncols=5, fontsize=8)
+    return figure
+
+
+@torch.inference_mode()
+def penultimate(net: nn.Module, data: TrainingData, index: Tensor) -> NDArray[np.float32]:
+    """What goes into the net's last linear layer, (len(index), D), for the samples as they are."""
+    last = [module for module in net.modules() if isinstance(module, nn.Linear)][-1]
+    seen: list[Tensor] = []
+    hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))
+    try:
+        net.eval()
+        for images in data.plain(index.split(512)):
+            net(images)
+    finally:
+        hook.remove()
+    features: NDArray[np.float32] = torch.cat(seen).numpy()
+    return features

@@ -1,0 +1,58 @@
+"""Figure 4: images that the networks identify as noisy, with the given label in red and the co-guessed one in blue."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dividemix.algorithm.dividemix import co_divide
+from dividemix.algorithm.ensemble import predict_probs
+from dividemix.experiments.plans import Plan
+from dividemix.runs.run import Run
+
+_NUM_ROWS, _NUM_COLUMNS = 3, 8
+
+
+def draw(plan: Plan, folder: Path) -> Figure:
+    """A random choice of the training images whose label no division keeps."""
+    run = Run.load(folder / plan.sources["images"].runs[0].name, to_train=False)
+    data, classes = run.material.train, run.material.classes
+    _, divisions = co_divide(run.state, data, run.job.config)
+    dropped = torch.stack([division.clean_prob < run.job.config.clean_threshold for division in divisions]).all(dim=0)
+    index = dropped.nonzero().squeeze(1)
+    guessed = predict_probs(run.state.nets, data).mean(dim=0).argmax(dim=1).cpu()
+    order = torch.randperm(len(index), generator=torch.Generator().manual_seed(0))
+    shown = index[order[: _NUM_ROWS * _NUM_COLUMNS]]
+    figure = Figure(figsize=(10, 5), layout="constrained")
+    panels = figure.subplots(_NUM_ROWS, _NUM_COLUMNS).ravel()
+    for axes in panels:
+        axes.set_axis_off()
+    images = next(iter(data.plain([shown]))) if len(shown) else ()
+    for axes, sample, image in zip(panels, shown, images, strict=False):
+        axes.imshow(_visible(image), cmap="gray")
+        axes.set_title(classes[int(data.labels[sample])], color="tab:red", fontsize=8, pad=2)
+        axes.text(0.5, -0.03, classes[int(guessed[sample])], color="tab:blue", fontsize=8, ha="center", va="top",
+                  transform=axes.transAxes)  # fmt: skip
+    figure.supxlabel(_caption(run, index, guessed), fontsize=9)
+    return figure
+
+
+def _visible(image: torch.Tensor) -> NDArray[np.float32]:
+    """An image (channels, H, W) as the nets see it, stretched to [0, 1] for the eye: (H, W) or (H, W, 3)."""
+    pixels = image.float().cpu().permute(1, 2, 0).numpy()
+    span = pixels.max() - pixels.min()
+    stretched: NDArray[np.float32] = (pixels - pixels.min()) / (span or 1)
+    return stretched.squeeze(-1) if stretched.shape[-1] == 1 else stretched
+
+
+def _caption(run: Run, index: torch.Tensor, guessed: torch.Tensor) -> str:
+    """How many images are identified as noisy and, where true labels are known, how rightly."""
+    labels, true_labels = run.material.train.labels.cpu(), run.material.true_labels
+    words = f"given label in red, co-guessed label in blue; {len(index)} of {len(labels)} images identified as noisy"
+    if true_labels is None or len(index) == 0:
+        return words
+    true = torch.from_numpy(true_labels[run.material.train_index])[index]
+    wrong, right = (labels[index] != true).double().mean(), (guessed[index] == true).double().mean()
+    return f"{words}: {wrong:.1%} of them are, and {right:.1%} of the guesses are right"

@@ -1,0 +1,189 @@
+"""Each table and figure as a plan: which runs it needs, and which figure of which runs goes where; no torch import."""
+
+import hashlib
+import json
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from dividemix.errors import InputError
+from dividemix.experiments import FIGURES
+from dividemix.experiments.published import PUBLISHED
+from dividemix.experiments.results import Measure
+from dividemix.experiments.setups import (
+    ASYMMETRIC,
+    CLOTHING1M,
+    COLUMNS,
+    METHOD_CHANGES,
+    SYMMETRIC,
+    Setup,
+    describe,
+    make_job,
+)
+from dividemix.runs.job import Job
+
+# Where things lie and what computes: settings that do not make another run of it.
+PLACES = ("root", "test", "weights", "memory_gb", "device")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A training with the name of its run directory."""
+
+    name: str
+    job: Job
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a figure of ours comes from: runs that differ in the seed only, and what is read off each."""
+
+    runs: tuple[PlannedRun, ...]
+    measure: Measure | None = None  # None for a drawing
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A table or figure at a scale. Keys of sources: (method, column, kind) in a table, a panel's name in a figure."""
+
+    name: str
+    scale: str
+    sources: Mapping[Hashable, Source]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def runs(self) -> tuple[PlannedRun, ...]:
+        """Every run once, in the order of the sources."""
+        return tuple(dict.fromkeys(run for source in self.sources.values() for run in source.runs))
+
+
+def make_plan(
+    name: str, scale: str, *, num_seeds: int = 1, root: str | None = None, weights: str | None = None
+) -> Plan:
+    """The plan of a table or figure.
+
+    Raises:
+        InputError: for what this scale does not have.
+    """
+    if scale == "mini" and name in ("table3", "table4"):
+        raise InputError(f"{name} has no mini scale, since its noise is that of its own images: use --scale paper")
+    if name in FIGURES:
+        if num_seeds > 1:
+            raise InputError(f"--seeds {num_seeds}: {name} shows one run of each kind, not a mean; leave it out")
+        return _figure(name, scale, root, weights)
+    return _table(name, scale, num_seeds, root, weights)
+
+
+def run_name(job: Job, scale: str) -> str:
+    """A name that stays the same for the same training and is another for any other.
+
+    It holds a hash of all settings that differ from their defaults, so that a setting added later renames no run.
+    """
+    defaults = Job(data="").values()
+    values = {key: value for key, value in job.values().items() if key not in PLACES and value != defaults[key]}
+    digest = hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=4).hexdigest()
+    ablations = [f"no_{name}" for name in ("co_training", "refine_labels") if not values.get(name, True)]
+    ablations += [f"{job.config.num_views}_views"] if "num_views" in values else []
+    words = (scale, job.data, job.noise, job.method, *ablations, f"seed{job.config.seed}", digest)
+    return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word != "none"))
+
+
+def to_yaml(plan: Plan) -> str:
+    """The exact settings of each run as YAML: what all share under `common`, and the rest under each run's name."""
+    jobs = {run.name: run.job.values() for run in plan.runs}
+    first = next(iter(jobs.values()))
+    common = {key: value for key, value in first.items() if all(values[key] == value for values in jobs.values())}
+    own = {name: {key: values[key] for key in values if key not in common} for name, values in jobs.items()}
+    content = {"experiment": plan.name, "scale": plan.scale, "common": common, "runs": own}
+    text: str = yaml.safe_dump(content, sort_keys=False, width=120)
+    return text
+
+
+def _planned(job: Job, scale: str) -> PlannedRun:
+    return PlannedRun(run_name(job, scale), job)
+
+
+def _table(name: str, scale: str, num_seeds: int, root: str | None, weights: str | None) -> Plan:
+    table = PUBLISHED[name]
+    sources: dict[Hashable, Source] = {}
+    for method in (method for method in table.methods if method in METHOD_CHANGES):
+        for column, setup in COLUMNS[name].items():
+            if scale == "mini" and setup.data != "cifar10":  # neither small set has a hundred classes
+                continue
+            jobs = [
+                make_job(setup, scale, seed=seed, root=root, weights=weights, changes=METHOD_CHANGES[method])
+                for seed in range(1, num_seeds + 1)
+            ]
+            runs = tuple(_planned(job, scale) for job in jobs)
+            for kind in table.kinds:
+                sources[method, column, kind] = Source(runs, _measure(name, method, column, kind))
+    notes = tuple(_NOTES.get(name, ()))
+    if scale == "mini":
+        notes = (_mini_note(next(iter(sources.values())).runs[0].job), *notes)
+    return Plan(name, scale, sources, notes)
+
+
+def _measure(table: str, method: str, column: str, kind: str) -> Measure:
+    """What is read off a run for a cell."""
+    if table == "table4":
+        return Measure("best", {"WebVision": "test", "ILSVRC12": "ilsvrc12"}[column] + f"_{_TOP_KEYS[kind]}")
+    if table == "table9":
+        return Measure("mean_mix", f"profile.{_PART_KEYS[column]}")
+    key = "test_acc_by_net.0" if method == "DivideMix with theta(1) test" else "test_acc"
+    return {
+        "best": Measure("best", key),
+        "last": Measure("last", key),
+        "accuracy": Measure("selected", key) if table == "table3" else Measure("best", key),
+        "hours": Measure("hours", "seconds"),
+    }[kind]
+
+
+_TOP_KEYS = {"top-1": "acc", "top-5": "top5"}
+_PART_KEYS = {"Co-Divide": "co_divide", "Data MixMatch": "mixmatch", "Forward-Backward": "forward_backward"}
+
+
+def _mini_note(job: Job) -> str:
+    return (
+        f"Ours are at mini scale: {describe(job)}. The paper's figures are those of the full scale and of other images,"
+        " so the two are never subtracted: each row is compared with DivideMix at its own scale."
+    )
+
+
+_NOTES = {
+    "table3": ("Ours is the test accuracy of the epoch that is best on the validation images.",),
+    "table6": (
+        "The paper does not say which epoch its figures are of: ours are of the best one.",
+        "Table 7 has no lambda_u for 40 and 60 %: ours is that of 50 %.",
+    ),
+    "table8": ("The paper's runs had one Nvidia V100. It does not say which noise: ours is 50 % symmetric.",),
+    "table9": (
+        "The paper's runs had one Nvidia V100. It does not say which noise: ours is 50 % symmetric.",
+        "Ours are means over the epochs after warm-up; testing and saving are left out.",
+    ),
+}
+
+
+def _figure(name: str, scale: str, root: str | None, weights: str | None) -> Plan:
+    def source(setup: Setup, changes: Mapping[str, Any]) -> Source:
+        return Source((_planned(make_job(setup, scale, seed=1, root=root, weights=weights, changes=changes), scale),))
+
+    mini = scale == "mini"
+    sources: dict[Hashable, Source]
+    if name == "figure2":
+        # One mixture over all losses is what the figure shows; the rate stays what it is at the paper's epoch 20.
+        changes: dict[str, Any] = {"warmup_epochs": 10} | ({"division": "global", "lr_drop_epoch": 20} if mini else {})
+        sources = {
+            "without penalty": source(ASYMMETRIC, changes | {"epochs": 10, "confidence_penalty": False}),
+            "with penalty": source(ASYMMETRIC, changes | {"epochs": 10}),
+            "ten epochs on": source(ASYMMETRIC, changes | {"epochs": 20}),
+        }
+    elif name == "figure3":
+        sources = {column: source(setup, {}) for column, setup in SYMMETRIC.items()}
+    elif name == "figure4":
+        sources = {"images": source(ASYMMETRIC if mini else CLOTHING1M, {})}
+    else:
+        sources = {"features": source(SYMMETRIC["CIFAR-10 sym. 80 %"], {} if mini else {"epochs": 200})}
+    return Plan(name, scale, sources)

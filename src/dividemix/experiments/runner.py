@@ -1,0 +1,159 @@
+"""dividemix reproduce: what the runs of a plan will cost, the runs themselves, and the table or figure they make."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from dividemix import atomic
+from dividemix.engine.interrupts import Interrupted, Interrupts
+from dividemix.errors import InputError
+from dividemix.experiments import FIGURES, tables
+from dividemix.experiments.cost import kind_of, makespan
+from dividemix.experiments.machine import MACHINE_FILE, num_cores
+from dividemix.experiments.plans import Plan, PlannedRun
+from dividemix.experiments.pool import is_finished, measure_pace, train_all
+from dividemix.experiments.progress import RunsDisplay
+from dividemix.experiments.results import Rows
+from dividemix.experiments.setups import describe
+
+
+def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console: Console) -> int:
+    """Train what is not trained yet in out/runs, and write the plan's table or figure to out.
+
+    Returns the exit code: 1 if a run failed (what the others gave is written all the same), or that of a signal.
+
+    Raises:
+        InputError: before anything is trained, for data or packages that are missing.
+    """
+    refuse_missing_data(plan)
+    draw = _drawing(plan)  # before hours are spent on what it could not draw
+    folder = out / "runs"
+    todo = [run for run in plan.runs if not is_finished(run, folder)]
+    num_threads = max(1, num_cores() // num_workers)
+    console.print(f"{plan.name}, {plan.scale} scale: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} finished")
+    failed: dict[str, str] = {}
+    try:
+        with Interrupts():
+            if todo:
+                announce_cost(todo, folder, num_workers=num_workers, num_threads=num_threads, console=console)
+            events = train_all(todo, folder, num_workers=num_workers, num_threads=num_threads)
+            with RunsDisplay(console, len(todo)) as display, closing(events):
+                for event in events:
+                    display.show(event)
+                    if event.error:
+                        failed[event.run.name] = event.error
+    except Interrupted as interrupt:
+        num_finished = sum(is_finished(run, folder) for run in plan.runs)
+        console.print(
+            f"stopped by {interrupt}: {num_finished} of {len(plan.runs)} runs are finished."
+            " Go on with the same command.",
+            soft_wrap=True,
+        )
+        return 128 + interrupt.number
+    if draw is None:
+        written = _write_table(plan, folder, out, command, console)
+    else:
+        written = [] if failed else draw(plan, folder, out)
+    for path in written:
+        console.print(f"written: {path}", soft_wrap=True)
+    for name, error in failed.items():
+        console.print(f"failed: {name}: {error}", soft_wrap=True)
+    return 1 if failed else 0
+
+
+def refuse_missing_data(plan: Plan) -> None:
+    """Raise InputError if the plan needs data, or weights to start from, that nobody has named or can read."""
+    from dividemix.data.readers import READERS
+
+    for job in (run.job for run in plan.runs):
+        if job.data not in READERS:
+            raise InputError(f"{plan.name}: {job.data} cannot be read by this version; --dry-run shows what it needs")
+        if job.data != "fashion" and job.root is None:
+            raise InputError(f"{plan.name} at {plan.scale} scale needs {job.data}: say where it lies with --root DIR")
+        if job.data == "clothing1m" and job.weights is None:
+            raise InputError(f"{plan.name} starts from ImageNet's weights of ResNet-50: give them as --weights FILE")
+
+
+def announce_cost(
+    runs: Sequence[PlannedRun], folder: Path, *, num_workers: int, num_threads: int, console: Console
+) -> None:
+    """Measure a few steps of each kind of run and say what all will take."""
+    console.print("measuring a few steps of each kind of run ...")
+    paces = {}
+    for run in runs:
+        if kind_of(run.job) not in paces:
+            paces[kind_of(run.job)] = measure_pace(run.job, folder, num_threads=num_threads)
+    seconds = [_share_left(run, folder) * paces[kind_of(run.job)].seconds(run.job) for run in runs]
+    counts: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    for run, cost in zip(runs, seconds, strict=True):
+        kind = f"{run.job.method}, {describe(run.job)}"
+        counts[kind] += 1
+        totals[kind] += round(cost)
+    for kind, count in counts.items():
+        console.print(f"  {count} x {kind}: about {_duration(totals[kind] / count)} each", soft_wrap=True)
+    console.print(
+        f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time,"
+        f" {num_threads} threads each",
+        soft_wrap=True,
+    )
+
+
+def _share_left(run: PlannedRun, folder: Path) -> float:
+    """The share of the run's epochs that are still to be trained."""
+    metrics = folder / run.name / "metrics.jsonl"
+    num_done = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
+    return max(0.0, 1 - num_done / run.job.config.epochs)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _drawing(plan: Plan) -> Callable[[Plan, Path, Path], list[Path]] | None:
+    """What draws the plan's figure, None for a table; raises InputError at once if its packages are missing."""
+    if plan.name not in FIGURES:
+        return None
+    from dividemix.experiments import figures
+
+    figures.require_packages(plan.name)
+    return figures.draw
+
+
+def _write_table(plan: Plan, folder: Path, out: Path, command: str, console: Console) -> list[Path]:
+    """Print the table and write it as Markdown and CSV."""
+    cells = tables.fill(plan, read_rows(plan, folder))
+    machine_files = [folder / run.name / MACHINE_FILE for run in plan.runs]
+    machines = sorted({path.read_text(encoding="utf-8").strip() for path in machine_files if path.is_file()})
+    stem = f"{plan.name}-{plan.scale}"
+    contents = {
+        out / f"{stem}.md": tables.to_markdown(plan, cells, command=command, machines=machines),
+        out / f"{stem}.csv": tables.to_csv(plan, cells),
+    }
+    for path, content in contents.items():
+        atomic.write_text(path, content)
+    head, *body = tables.to_grid(plan, cells)
+    shown = Table(*head, title=tables.heading(plan), title_justify="left")
+    for line in body:
+        shown.add_row(*line)
+    console.print(shown)
+    for remark in (*plan.notes, *(f"Machine: {machine}" for machine in machines)):
+        console.print(remark, soft_wrap=True)
+    return list(contents)
+
+
+def read_rows(plan: Plan, folder: Path) -> dict[str, Rows]:
+    """The epochs of each finished run by its name."""
+    return {run.name: _read_rows(folder / run.name) for run in plan.runs if is_finished(run, folder)}
+
+
+def _read_rows(path: Path) -> Rows:
+    with (path / "metrics.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]

@@ -1,0 +1,81 @@
+"""A process of its own for one training: it is told what to do on its standard input and answers in lines of JSON.
+
+In: one line, {"task": "train" | "measure", "job": ..., "path": ...}; then the input stays open, and its end means that
+the parent is gone. Out: {"row": ...} for each epoch (its number and test accuracy), {"pace": ...} for a measurement,
+{"error": ...} if it fails.
+"""
+
+import json
+import os
+import sys
+import threading
+import warnings
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dividemix.errors import DivergedError, InputError
+from dividemix.runs.job import Job
+
+
+def main() -> int:
+    """Do what the first line asks for; returns the exit code."""
+    request = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    warnings.showwarning = _show_warning
+    job = Job.of(request["job"])
+    try:
+        if request["task"] == "measure":
+            from dividemix.experiments.cost import measure
+
+            _say(pace=measure(job))
+            return 0
+        return _train(Path(request["path"]), job)
+    except (InputError, DivergedError, OSError, MemoryError) as error:
+        _say(error=" ".join(str(error).split()) or type(error).__name__)
+        return 1
+
+
+def _train(path: Path, job: Job) -> int:
+    """Train the job's run from where it stands; a signal leaves once all is saved."""
+    import torch
+
+    from dividemix import atomic
+    from dividemix.engine.interrupts import Interrupted, Interrupts
+    from dividemix.experiments.machine import MACHINE_FILE, machine_name
+    from dividemix.runs.run import Run
+
+    try:
+        with Interrupts():
+            run = Run.load(path, job) if (path / "config.yaml").is_file() else Run.create(path, job)
+            device = run.material.train.labels.device
+            name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+            atomic.write_text(path / MACHINE_FILE, machine_name(name, torch.get_num_threads()) + "\n")
+            with closing(run.train()) as epochs:
+                for row in epochs:
+                    _say(row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
+    except Interrupted as interrupt:
+        return 128 + interrupt.number
+    except torch.OutOfMemoryError:
+        raise MemoryError("out of memory: run fewer --jobs at once") from None
+    return 0
+
+
+def _say(**message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _end_with_parent() -> None:
+    """End at once when the parent ends, however that ends: what is on disk is whole at any moment."""
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    sys.stderr.write(f"warning: {message}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

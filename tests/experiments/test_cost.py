@@ -1,0 +1,58 @@
+"""Costs against sums over epochs and a simulation of the workers; a measurement against what must hold of any."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_plan import toy_run
+
+from dividemix.experiments.cost import Pace, kind_of, makespan, measure
+from dividemix.experiments.plans import make_plan
+
+PACE = Pace(warmup=0.01, divide=0.002, mix=0.05, num_train=1000, num_test=200)
+
+
+@pytest.mark.parametrize(("method", "noise"), [("dividemix", 0.5), ("dividemix", 0.0), ("cross_entropy", 0.5)])
+def test_seconds_are_the_sum_over_the_epochs(method: str, noise: float) -> None:
+    job = toy_run("any", method=method, noise=f"symmetric:{noise}", epochs=7, warmup_epochs=3).job
+    total = 0.0
+    for epoch in range(7):
+        total += 200 * 0.002
+        if epoch < 3 or method == "cross_entropy":
+            total += 1000 * 0.01
+        else:
+            total += 1000 * 0.002 + 1000 * (1 - noise) * 0.05
+    assert PACE.seconds(job) == pytest.approx(total)
+
+
+def test_noise_of_unknown_rate_keeps_two_thirds() -> None:
+    known = toy_run("any", noise="symmetric:0.3333333333", epochs=9).job
+    unknown = dataclasses.replace(known, noise="none")
+    assert PACE.seconds(unknown) == pytest.approx(PACE.seconds(known))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(1, 3))
+def test_makespan_is_that_of_workers_simulated_second_by_second(seconds: list[int], num_workers: int) -> None:
+    waiting, left, clock = list(seconds), [0] * num_workers, -1
+    while waiting or any(left):
+        left = [max(0, rest - 1) for rest in left]
+        clock += 1
+        for worker in range(num_workers):
+            if left[worker] == 0 and waiting:
+                left[worker] = waiting.pop(0)
+    assert makespan([float(value) for value in seconds], num_workers) == clock
+
+
+def test_runs_that_differ_in_noise_seed_or_length_are_of_one_kind() -> None:
+    kinds = {kind_of(run.job) for run in make_plan("table5", "mini", num_seeds=3).runs}
+    assert len(kinds) == 4 - 1  # two nets, one net, one view; refinement costs next to nothing
+    assert len({kind_of(run.job) for run in make_plan("table1", "mini").runs}) == 2
+
+
+@pytest.mark.parametrize("method", ["dividemix", "cross_entropy"])
+def test_a_measurement_counts_the_images_and_takes_time(method: str) -> None:
+    pace = Pace(**measure(toy_run("any", method=method).job))  # type: ignore[arg-type]
+    assert (pace.num_train, pace.num_test) == (60, 2000)
+    assert min(pace.warmup, pace.divide, pace.mix) > 0

@@ -1,0 +1,83 @@
+"""Figures drawn from tiny runs: the files that they leave, what is written on them, and features against a forward."""
+
+import xml.etree.ElementTree
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import TinyData, TinyNet
+from toy_plan import toy_run
+
+from dividemix.experiments import FIGURES
+from dividemix.experiments.figures import draw, require_packages
+from dividemix.experiments.plans import Plan, Source, make_plan
+from dividemix.runs.run import Run
+
+pytest.importorskip("matplotlib")
+
+TEXTS = {
+    "figure2": ("AUC 0.", "(a) cross-entropy, epoch 2", "clean", "noisy", "mixture, small loss", "normalised loss"),
+    "figure3": ("AUC of clean against noisy", "symmetric noise", "20 %", "90 %", "epoch"),
+    "figure4": ("given label in red, co-guessed label in blue", "images identified as noisy", "T-shirt/top"),
+    "figure5": ("(a) noisy training labels", "(b) true labels", "Sandal", "Ankle boot"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run, and one that is only warmed up."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, warmup_epochs in (("warmed", 2), ("trained", 1)):
+        run = toy_run(name, warmup_epochs=warmup_epochs, limit_train=200, clean_threshold=0.9)  # drops many
+        for _ in Run.create(folder / name, run.job).train():
+            pass
+    return folder
+
+
+def toy_figure(name: str) -> Plan:
+    """The figure's plan, with one of the two runs in the place of each of its own."""
+    runs = {name: toy_run(name, limit_train=200) for name in ("warmed", "trained")}
+    sources = {
+        panel: Source((runs["warmed" if "penalty" in str(panel) else "trained"],))
+        for panel in make_plan(name, "mini").sources
+    }
+    return Plan(name, "mini", sources)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::dividemix.errors.DegenerateDivisionWarning")
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_written_as_svg_and_png_and_says_what_it_shows(name: str, folder: Path, tmp_path: Path) -> None:
+    written = draw(toy_figure(name), folder, tmp_path)
+    assert [path.name for path in written] == [f"{name}-mini.svg", f"{name}-mini.png"]
+    assert sorted(tmp_path.iterdir()) == sorted(written)
+    assert written[1].read_bytes().startswith(b"\x89PNG")
+    root = xml.etree.ElementTree.parse(written[0]).getroot()
+    said = " ".join("".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text"))
+    for text in (f"{name.replace('figure', 'Figure ')}, mini scale", "200 images of fashion", *TEXTS[name]):
+        assert text in said, text
+    before = written[0].read_bytes()
+    draw(toy_figure(name), folder, tmp_path)
+    assert written[0].read_bytes() == before
+
+
+def test_features_are_what_the_last_layer_is_given() -> None:
+    from dividemix.experiments.figures.features import penultimate
+
+    net, data = TinyNet(seed=1).eval(), TinyData()
+    index = torch.tensor([3, 1, 20])
+    features = torch.from_numpy(penultimate(net, data, index))
+    with torch.no_grad():
+        expected = net(data.images[index])
+        assert torch.allclose(net.head(features.double()), expected, atol=1e-5)
+    assert features.shape == (3, 8)
+
+
+def test_only_the_figure_of_features_needs_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dividemix.errors import InputError
+    from dividemix.experiments import figures
+
+    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None if name == "sklearn" else object())
+    require_packages("figure2")
+    with pytest.raises(InputError, match=r"^figure5 needs scikit-learn"):
+        require_packages("figure5")

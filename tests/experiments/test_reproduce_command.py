@@ -1,0 +1,65 @@
+"""`dividemix reproduce` against what it prints and returns; every error one line, exit code 2, nothing written."""
+
+from pathlib import Path
+
+import pytest
+
+from dividemix.cli import main
+from dividemix.experiments import FIGURES, TABLES
+from dividemix.experiments.plans import make_plan
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table7"], "invalid choice: 'table7' (choose from 'table1'"),
+        ([], "the following arguments are required: NAME"),
+        (["table1", "--scale", "huge"], "invalid choice: 'huge'"),
+        (["table1", "--seeds", "0"], "--seeds is 0: a whole number from 1 is needed"),
+        (["table1", "--jobs", "0"], "--jobs is 0: a whole number from 1 is needed"),
+        (["table1", "--scale", "paper"], "table1 at paper scale needs cifar10: say where it lies with --root DIR"),
+        (["table4"], "table4 has no mini scale"),
+        (["figure3", "--seeds", "2"], "--seeds 2: figure3 shows one run of each kind"),
+        (["table1", "--job", "2"], "unknown flag --job: did you mean --jobs?"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert message in said.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [*TABLES, *FIGURES])
+def test_a_dry_run_names_every_run_and_writes_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", name, "--scale", "paper", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    for run in make_plan(name, "paper").runs:
+        assert f"  {run.name}:" in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_mini_scale_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "table1", "--dry-run"]) == 0
+    assert "scale: mini" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_root_without_the_data_is_refused_when_it_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["reproduce", "table8", "--root", "empty", "--out", "out"]) == 2
+    assert "empty: no cifar10 here" in capsys.readouterr().err
+    assert not list((tmp_path / "out" / "runs").iterdir())

@@ -1,0 +1,244 @@
+"""The runner with real workers (slow) and without any: what is trained, repeated, gone on with, written, returned.
+
+The oracle of a resumed reproduction is one that was never stopped.
+"""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_plan as toy
+from toys import settled
+
+from dividemix.errors import InputError
+from dividemix.experiments import figures, runner
+from dividemix.experiments.cost import Pace
+from dividemix.experiments.plans import PlannedRun, make_plan
+from dividemix.experiments.pool import Event, is_finished, train_all
+from dividemix.runs.run import Run
+
+
+def fake_run(run: PlannedRun, folder: Path, accuracy: float = 50.0) -> None:
+    """What a finished run leaves, as far as a table reads it."""
+    (folder / run.name).mkdir(parents=True)
+    (folder / run.name / "config.yaml").write_text(run.job.to_yaml())
+    row = {"epoch": 1, "phase": "mix", "test_acc": accuracy, "seconds": 1.0}
+    (folder / run.name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    (folder / run.name / "summary.json").write_text("{}")
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replaces the workers by fakes; the names of the runs that they were given. A run named bad fails."""
+    names: list[str] = []
+
+    def fake_training(runs: list[PlannedRun], folder: Path, **_: int) -> Iterator[Event]:
+        for run in runs:
+            names.append(run.name)
+            yield Event("began", run)
+            if "bad" not in run.name:
+                fake_run(run, folder)
+            yield Event("ended", run, error="it is bad" if "bad" in run.name else None)
+
+    monkeypatch.setattr(runner, "train_all", fake_training)
+    monkeypatch.setattr(runner, "measure_pace", lambda *_, **__: Pace(0.01, 0.01, 0.01, 100, 100))
+    return names
+
+
+def reproduce(plan: Any, out: Path, num_workers: int = 1) -> tuple[int, str]:
+    text = io.StringIO()
+    code = runner.reproduce(plan, out, num_workers=num_workers, command="the command", console=toy.quiet_console(text))
+    return code, text.getvalue()
+
+
+def test_a_plan_is_trained_once_and_written(tmp_path: Path, trained: list[str]) -> None:
+    code, said = reproduce(toy.toy_plan(), tmp_path)
+    assert (code, trained) == (0, ["first", "second"])
+    assert "table2, mini scale: 2 runs, 0 finished" in said
+    assert "in all about" in said.split("begins")[0]  # the cost is told before anything is trained
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", "table2-mini.md", "table2-mini.csv"}
+    assert "`the command`" in (tmp_path / "table2-mini.md").read_text()
+    before = (tmp_path / "table2-mini.csv").read_bytes()
+    code, said = reproduce(toy.toy_plan(), tmp_path)
+    assert (code, len(trained)) == (0, 2)
+    assert "2 runs, 2 finished" in said
+    assert "measuring" not in said
+    assert (tmp_path / "table2-mini.csv").read_bytes() == before
+
+
+def test_only_what_is_not_finished_is_trained(tmp_path: Path, trained: list[str]) -> None:
+    fake_run(toy.toy_plan().runs[0], tmp_path / "runs")
+    assert reproduce(toy.toy_plan(), tmp_path)[0] == 0
+    assert trained == ["second"]
+
+
+def test_a_run_without_its_summary_is_not_finished(tmp_path: Path) -> None:
+    run = toy.toy_plan().runs[0]
+    assert not is_finished(run, tmp_path)
+    fake_run(run, tmp_path)
+    assert is_finished(run, tmp_path)
+    (tmp_path / run.name / "summary.json").unlink()
+    assert not is_finished(run, tmp_path)
+
+
+def test_another_run_under_the_name_is_refused(tmp_path: Path) -> None:
+    fake_run(toy.toy_run("first", lr=0.5), tmp_path)
+    with pytest.raises(InputError, match=r"first: the run there has lr 0.5, not 0.02: move it away"):
+        is_finished(toy.toy_run("first"), tmp_path)
+    assert is_finished(toy.toy_run("first", lr=0.5, device="auto"), tmp_path)  # where it computes does not matter
+
+
+def test_a_failing_run_is_told_and_the_others_go_on(tmp_path: Path, trained: list[str]) -> None:
+    plan = toy.toy_plan()
+    bad = toy.toy_run("bad", seed=2)
+    key = ("Cross-Entropy", toy.COLUMN, "best")
+    broken = toy.Source((bad, *plan.sources[key].runs), toy.Measure("best", "test_acc"))
+    plan = toy.Plan("table2", "mini", dict(plan.sources) | {key: broken})
+    code, said = reproduce(plan, tmp_path)
+    assert code == 1
+    assert trained == ["bad", "first", "second"]
+    assert "failed: bad: it is bad" in said
+    assert "incomplete" in (tmp_path / "table2-mini.csv").read_text()
+
+
+def test_the_cost_counts_the_epochs_that_are_left(tmp_path: Path, trained: list[str]) -> None:
+    """Of 100 images, 100 tests an epoch, all at 0.01 s: two epochs of cross-entropy take 4 s, one of two takes 2."""
+    first = toy.toy_plan().runs[0]
+    fake_run(first, tmp_path / "runs")  # one row, of two epochs
+    (tmp_path / "runs" / "first" / "summary.json").unlink()
+    text = io.StringIO()
+    runner.announce_cost([first], tmp_path / "runs", num_workers=1, num_threads=1, console=toy.quiet_console(text))
+    assert "about 2 s each" in text.getvalue()
+    assert "in all about 2 s with 1 at a time, 1 threads each" in text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "message"),
+    [
+        ("table1", "paper", "^table1 at paper scale needs cifar10: say where it lies with --root DIR$"),
+        ("table3", "paper", "^table3.*clothing1m"),
+        ("table4", "paper", "^table4.*webvision"),
+    ],
+)
+def test_missing_data_is_refused_before_anything_happens(name: str, scale: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        reproduce(make_plan(name, scale), tmp_path / "out")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_figure_without_matplotlib_is_refused_before_anything_is_trained(
+    tmp_path: Path, trained: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None if name == "matplotlib" else object())
+    with pytest.raises(InputError, match=r"^figure2 needs matplotlib: .*pip install 'dividemix\[figures\]'$"):
+        reproduce(make_plan("figure2", "mini"), tmp_path / "out")
+    assert not trained
+
+
+@pytest.mark.slow
+def test_workers_train_side_by_side_and_a_failure_takes_no_other_with_it(tmp_path: Path) -> None:
+    good, other = toy.toy_run("good"), toy.toy_run("other", method="cross_entropy")
+    bad = toy.toy_run("bad", net="no_such_net")
+    events = list(train_all([bad, good, other], tmp_path, num_workers=2, num_threads=1))
+    ended = {event.run.name: event.error for event in events if event.kind == "ended"}
+    assert ended["good"] is None
+    assert ended["other"] is None
+    assert "unknown net 'no_such_net'" in (ended["bad"] or "")
+    assert [event.row["epoch"] for event in events if event.row and event.run == good] == [1, 2]
+    assert is_finished(good, tmp_path)
+    assert is_finished(other, tmp_path)
+    assert not (tmp_path / "bad").exists()
+    assert (tmp_path / "good" / "machine.txt").read_text().endswith(" Linux\n") or sys.platform != "linux"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def num_epochs(run: Path) -> int:
+    metrics = run / "metrics.jsonl"
+    return len(metrics.read_text().splitlines()) if metrics.is_file() else 0
+
+
+def start(out: Path, epochs: int) -> "subprocess.Popen[str]":
+    script = [sys.executable, str(Path(toy.__file__)), str(out), str(epochs)]
+    return subprocess.Popen(script, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_stopped_in_the_middle_and_started_again_it_finishes_without_repeating(number: int, tmp_path: Path) -> None:
+    """SIGKILL leaves no time for anything; SIGTERM is answered with 143 once all is saved."""
+    epochs = 30
+    out, runs = tmp_path / "out", tmp_path / "out" / "runs"
+    list(Run.create(runs / "first", toy.toy_plan().runs[0].job).train())
+    with start(out, epochs) as process:
+        wait_for(lambda: num_epochs(runs / "second") >= 3)
+        process.send_signal(number)
+        said, _ = process.communicate()
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 143)
+    assert ("stopped by SIGTERM: 1 of 2 runs are finished" in said) == (number == signal.SIGTERM)
+    stood = num_epochs(runs / "second")
+    assert 3 <= stood < epochs
+    assert not (out / "table2-mini.md").exists()
+    first = {path: path.stat().st_mtime_ns for path in (runs / "first").rglob("*")}
+    seconds = [json.loads(line)["seconds"] for line in (runs / "second" / "metrics.jsonl").read_text().splitlines()]
+
+    with start(out, epochs) as process:
+        said, _ = process.communicate()
+    assert process.returncode == 0, said
+    assert "2 runs, 1 finished" in said
+    assert "second: begins" in said
+    assert "first: begins" not in said
+    assert {path: path.stat().st_mtime_ns for path in (runs / "first").rglob("*")} == first
+    rows = [json.loads(line) for line in (runs / "second" / "metrics.jsonl").read_text().splitlines()]
+    assert len(rows) == epochs
+    kept = [row["seconds"] for row in rows][: stood - 1]  # a row whose checkpoint was not written is measured again
+    assert kept == seconds[: stood - 1]
+    assert (out / "table2-mini.md").is_file()
+
+    straight = Run.create(tmp_path / "straight", toy.toy_plan(epochs).runs[1].job)
+    assert len(list(straight.train())) == epochs
+    stopped, expected = settled(runs / "second"), settled(tmp_path / "straight")
+    for name in expected:
+        if name.startswith(("metrics.jsonl", "checkpoints", "model")):
+            assert stopped[name] == expected[name], name
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    with start(tmp_path, 2000) as process:
+        wait_for(lambda: num_epochs(tmp_path / "runs" / "second") >= 1)
+        workers = [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent_of(path) == process.pid]
+        assert workers
+        process.kill()
+        process.communicate()
+    wait_for(lambda: not any(map(running, workers)), seconds=10)
+
+
+def parent_of(process: Path) -> int:
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return -1
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
