@@ -8,17 +8,14 @@ import importlib
 import importlib.util
 import json
 import os
-import platform
 import sys
-from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-import torch
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.contract import Options, Outcome
+from benchmarks.machine import headline, machine
 from dividemix import atomic
 from dividemix.errors import InputError
 
@@ -31,8 +28,8 @@ def main() -> int:
     arguments = _arguments()
     options = Options(arguments.quick, arguments.cifar)
     console = Console(width=None if sys.stdout.isatty() else 150, highlight=False)
-    machine, load = _machine(), os.getloadavg()[0]
-    console.print(_headline(machine), soft_wrap=True)
+    described, load = machine(), os.getloadavg()[0]
+    console.print(headline(described), soft_wrap=True)
     if load > _QUIET_LOAD:
         console.print(
             f"warning: the load average is {load:.2f}, above {_QUIET_LOAD}: other work runs on this machine"
@@ -48,7 +45,7 @@ def main() -> int:
         return 2
     console.print(_table(outcomes, options))
     if arguments.json is not None:
-        flat = machine | {"load": load, "quick": options.quick}
+        flat = described | {"load": load, "quick": options.quick}
         for outcome in outcomes.values():
             flat |= outcome.figures
         atomic.write_text(arguments.json, json.dumps(flat, indent=2) + "\n")
@@ -95,36 +92,6 @@ def _table(outcomes: dict[str, Outcome], options: Options) -> Table:
             table.add_row("" if i else name, row.what, row.plain, row.ours, row.ratio, row.goal)
         table.add_section()
     return table
-
-
-def _machine() -> dict[str, Any]:
-    """Hardware and versions."""
-    return {
-        "cpu": _cpu_model(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": os.cpu_count() or 0,
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in ("dividemix", "torch", "numpy", "scikit-learn", "pillow")},
-    }
-
-
-def _cpu_model() -> str:
-    """The processor's name."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _headline(machine: dict[str, Any]) -> str:
-    packages = ("dividemix", "torch", "numpy", "scikit-learn", "pillow")
-    return (
-        f"{machine['cpu']} ({machine['cpu_capability']}), {machine['cores']} cores, {machine['threads']} threads;"
-        f" Python {machine['python']}, " + ", ".join(f"{name} {machine[name]}" for name in packages)
-    )
 
 
 if __name__ == "__main__":

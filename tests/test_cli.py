@@ -30,6 +30,7 @@ from dividemix.cli import main
 from dividemix.config import Config
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.presets import PRESETS, preset_fields
+from dividemix.runs.job import Job
 
 QUICK = ["toy.npz", *FLAGS, "--epochs", "2", "--warmup_epochs", "1"]
 
@@ -167,21 +168,24 @@ def test_flags_win_over_the_file_which_wins_over_the_preset_in_any_order(tmp_pat
         ["--config", "c.yaml"],
         ["--lambda_u", "9", "--seed", "5"],
     ]
-    expected = {"data": "cifar10", "root": None, "limit_train": None, "noise": "none", "method": "dividemix"}
+    expected = Job(data="cifar10").values()
     expected |= dataclasses.asdict(Config()) | preset | file | flags
     for order in itertools.permutations(groups):
         assert yaml.safe_load(printed(capsys, *itertools.chain(*order))) == expected
 
 
-def test_the_embedded_set_has_a_preset_of_its_own_and_others_have_none(capsys):
+def test_each_kind_of_data_has_its_preset(capsys):
     expected = dataclasses.asdict(Config()) | preset_fields("fashion")
     found = yaml.safe_load(printed(capsys, "fashion"))
     assert {name: found[name] for name in expected} == expected
     found = yaml.safe_load(printed(capsys, "fashion", "--preset", "cifar100-sym-90"))
     expected = dataclasses.asdict(Config()) | preset_fields("cifar100-sym-90")
     assert {name: found[name] for name in expected} == expected
-    found = yaml.safe_load(printed(capsys, "toy.npz"))
+    found = yaml.safe_load(printed(capsys, "cifar10"))
     assert {name: found[name] for name in expected} == dataclasses.asdict(Config())
+    found = yaml.safe_load(printed(capsys, "toy.npz"))
+    expected = {name: value for name, value in preset_fields("default").items() if name != "warmup_epochs"}
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_presets_are_listed_with_their_origin_and_numbers(capsys):
@@ -204,7 +208,7 @@ def test_a_training_shows_its_epochs_and_a_table(capsys):
     )
     assert "epoch 1/2  warmup" in said
     assert "epoch 2/2  mix" in said
-    assert "run directory: run" in said
+    assert "look wrong; report.html to look at" in " ".join(said.split())
     assert "─" in said
 
 
@@ -218,7 +222,7 @@ def test_without_data_two_runs_and_a_table(capsys):
         "fashion-symmetric-0.5-dividemix-seed1",
     ]
     summaries = [json.loads((run / "summary.json").read_text()) for run in runs]
-    assert all(f"run directory: {run}\n" in said for run in runs)
+    assert all(f"\n{run}: " in said for run in runs)
     table = [line.replace("│", " ").split() for line in said.splitlines() if line.startswith("│")]
     assert [row[0] for row in table] == ["cross_entropy", "dividemix"]
     for row, summary in zip(table, summaries, strict=True):
@@ -284,7 +288,7 @@ def test_names_with_brackets_are_shown_as_they_are(tmp_path, capsys):
     succeed("x[/b].npz", *QUICK[1:], "--out", "[bold]run[/b]")
     said = capsys.readouterr().out
     assert "dividemix on x[/b].npz: " in said
-    assert "run directory: [bold]run[/b]" in said
+    assert "\n[bold]run[/b]: " in said
 
 
 def test_a_factory_of_the_users_own(tmp_path):
@@ -433,7 +437,7 @@ MISTAKES = {
     "no sample": (npz(x_train=np.zeros((0, 8, 8), np.uint8), y_train=np.zeros(0, int)), "holds no pixels"),
     "less than a sample for each class": (flags("--limit_train", "3"), "limit_train is 3: at least 4"),
     "unknown data set": (words("cifar11"), "unknown data set 'cifar11': known are fashion, cifar10, cifar100"),
-    "unknown preset": (flags("--preset", "best"), "unknown preset 'best': known are cifar10-sym-20"),
+    "unknown preset": (flags("--preset", "best"), "unknown preset 'best': known are default, cifar10-sym-20"),
     "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': known are .*small_cnn"),
     "net that cannot be imported": (flags("--net", "no_such_module:make"), "'no_such_module:make' cannot be imported"),
     "net that is none": (flags("--net", "os:getcwd"), "net 'os:getcwd' does not fit"),

@@ -107,7 +107,7 @@ def test_the_defaults_are_the_papers_cifar_setting() -> None:
 
 
 def test_no_preset_is_missing_or_unknown_to_this_file() -> None:
-    assert PRESETS.keys() == {*TABLE_7, "clothing1m", "webvision", "fashion"}
+    assert PRESETS.keys() == {*TABLE_7, "clothing1m", "webvision", "fashion", "default"}
 
 
 @pytest.mark.parametrize("name", PRESETS)

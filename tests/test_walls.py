@@ -18,6 +18,7 @@ FILES = {
     for path in PACKAGE.rglob("*.py")
 }
 LIGHT = tuple(f"dividemix.{name}" for name in ("errors", "config", "presets", "cli", "runs.job"))
+LIGHT += tuple(sorted(name for name in FILES if name.startswith("dividemix.commands")))
 
 
 def imports(source: str, module: str, is_package: bool = False) -> set[str]:
@@ -85,9 +86,10 @@ if TYPE_CHECKING:
 
 def test_every_room_is_there() -> None:
     """A rule about a room that was renamed would hold for nothing."""
-    assert {"algorithm", "data", "nets", "engine", "runs", "methods", "cli", "display", "config", "errors"} <= {
+    assert {"algorithm", "data", "nets", "engine", "runs", "methods", "report", "experiments", "commands"} <= {
         room(name) for name in FILES
     }
+    assert {"api", "cli", "config", "display", "errors", "estimator"} <= {room(name) for name in FILES}
     assert set(LIGHT) <= FILES.keys()
 
 
@@ -108,9 +110,19 @@ def test_the_engine_does_not_know_the_paper(module: str) -> None:
     assert not {name for name in reached(module) if room(name) in forbidden}
 
 
-def test_the_command_line_is_imported_by_nobody_and_the_display_by_it_alone() -> None:
+def test_the_command_line_is_imported_by_nobody_and_the_display_by_those_who_watch() -> None:
     assert [name for name, known in IMPORTS.items() if "dividemix.cli" in known] == []
-    assert [name for name, known in IMPORTS.items() if "dividemix.display" in known] == ["dividemix.cli"]
+    assert {room(name) for name, known in IMPORTS.items() if "dividemix.display" in known} == {"commands", "api"}
+    assert {room(name) for name, known in IMPORTS.items() if any(room(other) == "commands" for other in known)} <= {
+        "cli",
+        "commands",
+    }
+
+
+@pytest.mark.parametrize("module", in_room("report"))
+def test_the_report_draws_what_it_is_given_and_knows_data_and_scores_alone(module: str) -> None:
+    known = reached(module) - {"dividemix.runs", "dividemix.runs.scoring"}
+    assert {room(name) for name in known} <= {"report", "data", "errors", "atomic", ""}
 
 
 @pytest.mark.parametrize("module", in_room("algorithm", "methods", "nets", "engine"))

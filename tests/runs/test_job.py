@@ -26,6 +26,8 @@ def test_yaml_round_trip(tmp_path, job):
 def test_values_are_flat_and_complete():
     job = JOBS[1]
     expected = {"data": "cifar10", "root": "/some where/é: x", "limit_train": 100, "noise": "symmetric:0.5"}
+    expected |= {"test": None, "path_column": "path", "label_column": "label", "image_size": None, "memory_gb": 4.0}
+    expected |= {"holdout": 0.0, "weights": None}
     assert job.values() == {**expected, "method": "cross_entropy", **dataclasses.asdict(job.config)}
     assert yaml.safe_load(job.to_yaml()) == job.values()
 

@@ -108,11 +108,15 @@ def test_metrics_and_summary_tell_what_the_epochs_did(tmp_path, job):
     for row in written:
         assert row["seconds"] > 0
         assert row["test_acc"] * NUM_TEST / 100 == pytest.approx(round(row["test_acc"] * NUM_TEST / 100))
-        names = ["loss"] if row["phase"] == "warmup" else ["loss_x", "loss_u", "loss_reg", "num_labeled", "clean_auc"]
+        names, numbers = ["test_acc_by_net", "loss"], []
+        if row["phase"] == "mix":
+            names = ["test_acc_by_net", "loss_x", "loss_u", "loss_reg", "num_labeled", "clean_auc", "loss_histograms"]
+            numbers = ["noise_rate", "lambda_u"]
+            assert [sum(histogram["counts"]) for histogram in row["loss_histograms"]] == [NUM_TRAIN] * 2
         assert all(len(row[name]) == 2 for name in names)
-        assert set(row) == {"epoch", "phase", "seconds", "profile", "test_acc", *names}
+        assert set(row) == {"epoch", "phase", "seconds", "profile", "test_acc", *names, *numbers}
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary == run.summary()
+    assert summary == run.summary() | {"noise_rate": run.label_issues().noise_rate}
     assert summary["final_acc"] == written[-1]["test_acc"]
     assert summary["best_acc"] == max(row["test_acc"] for row in written)
     assert summary["last_acc"] == pytest.approx(np.mean([row["test_acc"] for row in written]))
@@ -124,6 +128,7 @@ def test_metrics_and_summary_tell_what_the_epochs_did(tmp_path, job):
     names = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*.*") if path.is_file()}
     assert {"config.yaml", "env.json", "noise.json", "metrics.jsonl", "summary.json"} < names
     assert {"checkpoints/last/checkpoint.json", "checkpoints/best/checkpoint.json"} < names
+    assert {"label_issues.csv", "pred_probs.npy", "report.html", "model/config.json", "model/model.safetensors"} < names
 
 
 def test_the_best_checkpoint_is_that_of_the_epoch_that_tested_best(tmp_path, job):
@@ -163,6 +168,7 @@ def test_true_labels_in_the_file_score_the_division(tmp_path, job):
         Run.create(tmp_path / "other", job())
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_anywhere_in_an_epoch_resumes_to_the_same_bytes(tmp_path, job):
     """Every file operation of the second of two epochs, summary included, is once the last one."""
     short = job(epochs=2, method="cross_entropy")

@@ -17,17 +17,17 @@ from dividemix.errors import CompilationWarning
 _WORTHWHILE_FLOPS = {"cpu": 1e14, "cuda": 1e16}
 
 
-def worth_compiling(net: nn.Module, image_shape: tuple[int, int, int], num_rows: float, device: torch.device) -> bool:
-    """Whether compiling pays for a training that forwards num_rows images of (H, W, channels) in all.
+def worth_compiling(net: nn.Module, image_shape: tuple[int, ...], num_rows: float, device: torch.device) -> bool:
+    """Whether compiling pays for a training that forwards num_rows images of (H, W, channels), or vectors of (D,).
 
     Judged by the arithmetic, not by a clock, so that a resumed run decides as the first one did.
     """
     if device.type not in _WORTHWHILE_FLOPS:
         return False
-    height, width, channels = image_shape
+    *size, channels = image_shape
     was_training = net.training
     with FlopCounterMode(display=False) as counter, torch.no_grad():
-        net.eval()(torch.zeros(2, channels, height, width, device=device))
+        net.eval()(torch.zeros(2, channels, *size, device=device))
     net.train(was_training)
     flops: int = counter.get_total_flops()
     return flops / 2 * num_rows >= _WORTHWHILE_FLOPS[device.type]

@@ -1,13 +1,17 @@
 """The files of a run directory, each written whole or not at all.
 
-config.yaml  env.json  noise.json  metrics.jsonl  summary.json  checkpoints/last/  checkpoints/best/
+config.yaml  choices.json  env.json  noise.json  skipped.csv  data.npz  metrics.jsonl  checkpoints/{last,best}/
+and at the end: model/  label_issues.csv  pred_probs.npy  report.html  summary.json
 """
 
+import csv
+import io
 import json
+import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,9 @@ import numpy as np
 import torch
 
 from dividemix import atomic
+from dividemix.data.image_files import ImageFiles
+from dividemix.data.source import Skipped, Source
+from dividemix.engine.lock import exclusive
 from dividemix.errors import InputError
 from dividemix.runs.job import Job, read_settings
 
@@ -45,7 +52,8 @@ class RunDirectory:
         try:
             fill(cls(partial))
             if path.exists():
-                path.rename(old)  # a run that is being removed must not pass for one
+                with exclusive(path):  # nobody trains it
+                    path.rename(old)  # a run that is being removed must not pass for one
             partial.rename(path)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
@@ -73,6 +81,57 @@ class RunDirectory:
         """A JSON file."""
         atomic.write_text(self.path / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
+    def read_summary(self) -> dict[str, Any]:
+        """summary.json of a finished run."""
+        summary: dict[str, Any] = json.loads((self.path / "summary.json").read_text(encoding="utf-8"))
+        return summary
+
+    def read_choices(self) -> list[dict[str, Any]]:
+        """The choices in choices.json; none where there is no such file."""
+        path = self.path / "choices.json"
+        try:
+            choices: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        except ValueError as error:
+            raise InputError(f"{path} is damaged ({error}); start again with --overwrite") from error
+        return choices
+
+    def write_skipped(self, skipped: Sequence[Skipped]) -> None:
+        """skipped.csv: what was left out of the data, and why."""
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([("path", "reason"), *((s.path, s.reason) for s in skipped)])
+        atomic.write_text(self.path / "skipped.csv", text.getvalue())
+
+    @property
+    def data(self) -> Path:
+        """Where a run keeps data that came from Python."""
+        return self.path / "data.npz"
+
+    def write_data(self, source: Source) -> None:
+        """data.npz."""
+        if isinstance(source.train_images, ImageFiles) or isinstance(source.test_images, ImageFiles):
+            raise InputError("the images exceed memory_gb: raise it, or write them to files and train on a table")
+        arrays = {
+            "x_train": source.train_images,
+            "y_train": source.train_labels,
+            "x_test": source.test_images,
+            "y_test": source.test_labels,
+            "y_true": source.true_labels,
+            "classes": np.array(source.classes),
+            "rows": source.rows,
+            "paths": None if source.paths is None else np.array(source.paths),
+        }
+        buffer = io.BytesIO()
+        np.savez(buffer, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
+        atomic.write_bytes(self.data, buffer.getvalue())
+
+    def read_skipped(self) -> tuple[Skipped, ...]:
+        """What skipped.csv lists; nothing where there is no such file."""
+        path = self.path / "skipped.csv"
+        if not path.is_file():
+            return ()
+        with path.open(encoding="utf-8", newline="") as file:
+            return tuple(Skipped(row["path"], row["reason"]) for row in csv.DictReader(file))
+
     def read_rows(self) -> list[dict[str, Any]]:
         """The epochs in metrics.jsonl; a last line that was cut short does not count."""
         if not self._metrics.exists():
@@ -93,6 +152,15 @@ class RunDirectory:
     def append_row(self, row: dict[str, Any]) -> None:
         """Add an epoch to metrics.jsonl, whole or not at all."""
         self.write_rows([*self.read_rows(), row])
+
+
+def free_directory(name: str) -> Path:
+    """A run directory under runs/ that is not there yet: of this name, or with a number behind it."""
+    path, number = Path("runs") / name, 1
+    while path.exists():
+        number += 1
+        path = Path("runs") / f"{name}-{number}"
+    return path
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
@@ -117,7 +185,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "platform": platform.platform(),
         "num_threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
-        "command": sys.argv,
+        "command": [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv],
     }
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,9 @@ import yaml
 from dividemix.config import Config
 from dividemix.errors import InputError
 
-# Where the data lies and what computes may change between a run and its resumption; what is computed may not. That the
-# data is the same wherever it lies, its digest tells.
-PLACES = ("data", "root", "device")
+# Where things lie and what computes may change between a run and its resumption; what is computed may not. That the
+# data is the same wherever it lies, its digest tells; weights to start from count only at the start.
+PLACES = ("data", "root", "test", "weights", "memory_gb", "device")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,9 +24,16 @@ class Job:
 
     data: str
     root: str | None = None
+    test: str | None = None
+    path_column: str = "path"
+    label_column: str = "label"
+    image_size: int | None = None
+    memory_gb: float = 4.0
     limit_train: int | None = None
     noise: str = "none"
+    holdout: float = 0.0
     method: str = "dividemix"
+    weights: str | None = None
     config: Config = dataclasses.field(default_factory=Config)
 
     def values(self) -> dict[str, Any]:
@@ -53,15 +61,39 @@ class Job:
         """
         for name, meant in _TEXTS.items():
             value = getattr(self, name)
-            if not isinstance(value, str) and not (name == "root" and value is None):
+            if not isinstance(value, str) and not (name in _OPTIONAL and value is None):
                 raise InputError(f"{name} is {value!r}: {meant} is needed")
-        if self.limit_train is not None and (type(self.limit_train) is not int or self.limit_train < 1):
-            raise InputError(f"limit_train is {self.limit_train!r}: a whole number from 1 is needed")
+            if value is not None and not _is_unicode(value):
+                raise InputError(f"{name} is {value!r}: its name is not UTF-8; rename it")
+        for name, low in (("limit_train", 1), ("image_size", 8)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < low):
+                raise InputError(f"{name} is {value!r}: a whole number from {low} is needed")
+        for name, high in (("holdout", 0.5), ("memory_gb", math.inf)):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 <= value <= high or math.isinf(value):
+                raise InputError(f"{name} is {value!r}: a number from 0{f' to {high}' if high < 1 else ''} is needed")
+            object.__setattr__(self, name, float(value))
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a few words: the data's name, and the noise if any is added."""
+        name = Path(self.data).name or self.data
+        return name if self.noise == "none" else f"{name}, {self.noise}"
 
     def to_yaml(self) -> str:
         """The text of config.yaml, which --config takes as well."""
         text: str = yaml.safe_dump(self.values(), sort_keys=False)
         return text
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written as UTF-8: a file name of other bytes cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -88,9 +120,14 @@ def read_settings(path: Path) -> dict[str, Any]:
 _TEXTS = {
     "data": "a name or a path",
     "root": "a path",
+    "test": "a path",
+    "weights": "a path",
+    "path_column": "a column's name",
+    "label_column": "a column's name",
     "noise": "text such as symmetric:0.5",
     "method": "a name",
 }
+_OPTIONAL = ("root", "test", "weights")
 JOB_FIELDS = tuple(field.name for field in dataclasses.fields(Job) if field.name != "config")
-_NUMBERS = tuple(field.name for field in dataclasses.fields(Config) if field.type is float)
+_NUMBERS = ("holdout", "memory_gb", *(field.name for field in dataclasses.fields(Config) if field.type is float))
 CONFIG_FIELDS = tuple(field.name for field in dataclasses.fields(Config))

@@ -1,13 +1,13 @@
 """A training and its directory: create or resume it, train it epoch by epoch, evaluate it."""
 
 import time
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -15,18 +15,23 @@ from dividemix.algorithm.dividemix import EpochReport
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.algorithm.state import State
 from dividemix.data.noise import save_noise
-from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
+from dividemix.data.source import Source
 from dividemix.engine.checkpoint import load_checkpoint, remove_strays, save_checkpoint
-from dividemix.engine.device import choose_device, choose_dtype
+from dividemix.engine.device import choose_device
 from dividemix.engine.lock import exclusive
+from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
-from dividemix.methods import METHODS
-from dividemix.nets import build_net
-from dividemix.runs import scoring
+from dividemix.methods import find_method
+from dividemix.runs import results, scoring
+from dividemix.runs.choices import Choice
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
 from dividemix.runs.job import PLACES, Job
+from dividemix.runs.label_issues import LabelIssues, find_issues
+from dividemix.runs.loss_histogram import loss_histogram
 from dividemix.runs.material import Material, gather
+from dividemix.runs.model import Model
+from dividemix.runs.prepare import start
 
 
 @dataclass
@@ -34,6 +39,8 @@ class Run:
     """A run on disk and in memory.
 
     `rows` are its epochs so far, as in metrics.jsonl; `saved_epoch` is the one that the last checkpoint on disk has.
+    The epoch to keep is the one that does best on the samples held out, whose labels are as noisy as all; without such
+    samples, the last.
     """
 
     job: Job
@@ -42,29 +49,48 @@ class Run:
     state: State
     rows: list[dict[str, Any]]
     saved_epoch: int
+    choices: list[Choice]
 
     @classmethod
-    def create(cls, path: Path, job: Job, *, overwrite: bool = False) -> "Run":
-        """A new run, on disk before its first epoch.
+    def create(
+        cls,
+        path: Path,
+        job: Job,
+        *,
+        overwrite: bool = False,
+        source: Source | None = None,
+        choices: Sequence[Choice] = (),
+        keep_data: bool = False,
+    ) -> "Run":
+        """A new run, on disk before its first epoch, of the job's data or of `source`, if that has been read already.
+
+        `choices` are settings of the job that were made automatically, for the summary and the report. `keep_data`
+        puts a copy of the source into the directory, for data that lies nowhere else.
 
         Raises:
             InputError: if the job is wrong, or something is in the way.
         """
         refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
-        material, state = _prepare(job)
+        material, state = _prepare(job, source)
 
         def fill(directory: RunDirectory) -> None:
             directory.write_job(job)
+            if choices:
+                directory.write_json("choices.json", [asdict(choice) for choice in choices])
+            if material.skipped:
+                directory.write_skipped(material.skipped)
+            if keep_data and source is not None:
+                directory.write_data(source)
             directory.write_json("env.json", environment(material.train.labels.device))
             if material.noise is not None and material.true_labels is not None:
                 save_noise(directory.path / "noise.json", material.noise, material.true_labels)
             _save_last(directory, _copies(state), state.epoch, material, job)
 
         directory = RunDirectory.create(path, fill, overwrite=overwrite)
-        return cls(job, directory, material, state, [], saved_epoch=0)
+        return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices))
 
     @classmethod
-    def load(cls, path: Path, job: Job | None = None, *, to_train: bool = True) -> "Run":
+    def load(cls, path: Path | str, job: Job | None = None, *, to_train: bool = True) -> "Run":
         """The run in a directory, as its last checkpoint has it; with `job`, only if that is what it does.
 
         Not `to_train`, its nets are not compiled: a test would not earn that back.
@@ -72,11 +98,16 @@ class Run:
         Raises:
             InputError: if there is no run, it is damaged, or it does another job or has other data.
         """
+        path = Path(path)
         directory = RunDirectory(path)
         stored = directory.read_job()
         job = stored if job is None else _same(job, stored, path)
+        if directory.data.is_file():
+            job = replace(job, data=str(directory.data))
         tensors, facts = load_checkpoint(directory.last)
-        material, state = _prepare(job, may_compile=to_train)
+        material, state = _prepare(replace(job, weights=None), may_compile=to_train)
+        if directory.data.is_file():
+            material = replace(material, skipped=directory.read_skipped())
         if facts.keys() != {"epoch", "data", "job"}:
             raise InputError(f"{directory.last}: the checkpoint is damaged; start again with --overwrite")
         _same(job, Job.of(facts["job"] | {"data": job.data}), directory.last)  # config.yaml may have been edited
@@ -89,12 +120,37 @@ class Run:
         rows = directory.read_rows()[: state.epoch]
         if len(rows) < state.epoch:
             raise InputError(f"{path}: metrics.jsonl has {len(rows)} of the {state.epoch} epochs that were trained")
-        return cls(job, directory, material, state, rows, saved_epoch=state.epoch)
+        choices = [Choice(**values) for values in directory.read_choices()]
+        return cls(job, directory, material, state, rows, saved_epoch=state.epoch, choices=choices)
 
     def load_best(self) -> None:
-        """Give the nets the weights they had in the epoch that tested best."""
-        tensors, _ = load_checkpoint(self.directory.best)
+        """Give the nets the weights of the best epoch: on the samples held out, or else on the test images.
+
+        Raises:
+            InputError: if there is no such checkpoint, or it is of another epoch: a process died between two saves.
+        """
+        tensors, facts = load_checkpoint(self.directory.best)
+        if facts.get("epoch") != _best_epoch(self.rows):
+            raise InputError(f"{self.directory.best}: is not of the best epoch; resume the run, which mends it")
         self.state.load_nets(tensors)
+
+    @contextmanager
+    def _kept_nets(self) -> Iterator[None]:
+        """While inside, the nets are those of the kept epoch."""
+        if self.kept_epoch == self.state.epoch:
+            yield
+            return
+        last = {name: tensor.clone() for name, tensor in self.state.tensors().items() if name.startswith("nets.")}
+        try:
+            self.load_best()
+            yield
+        finally:
+            self.state.load_nets(last)
+
+    @property
+    def kept_epoch(self) -> int:
+        """The epoch whose nets are the run's model."""
+        return _best_epoch(self.rows) if self.material.holdout is not None else self.state.epoch
 
     @property
     def finished(self) -> bool:
@@ -106,11 +162,13 @@ class Run:
 
         They and a checkpoint are written meanwhile by a thread; when the generator ends, or is closed, all is on disk.
         """
-        fit = METHODS[self.job.method].fit
+        fit = find_method(self.job.method).fit
         with exclusive(self.directory.path), Writer() as writer:
+            keep_freed_memory()
             self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
             for folder in (self.directory.last, self.directory.best):
                 remove_strays(folder)
+            self._mend_best()
             started = time.perf_counter()
             for report in fit(self.state, self.material.train, self.job.config):
                 tested = time.perf_counter()
@@ -120,8 +178,8 @@ class Run:
                 writer.submit(self._save(row))
                 yield row
                 started = time.perf_counter()
-        if self.finished:  # also where a process died between the last checkpoint and this
-            self.directory.write_json("summary.json", self.summary())
+            if self.finished:  # also where a process died between the last checkpoint and this
+                self._finish()
 
     def test_probs(self) -> NDArray[np.float32]:
         """Probabilities (K, N, C) of the test images by each net; their mean over K is the ensemble's prediction."""
@@ -130,47 +188,135 @@ class Run:
             raise InputError(f"{self.directory.path}: its data has no test images")
         return predict_probs(self.state.nets, test).cpu().numpy()
 
+    def predict_proba(self, images: Any) -> NDArray[np.float32]:
+        """Probabilities (N, C), by the nets of the kept epoch, of images as `dividemix.train` takes them.
+
+        Raises:
+            InputError: for images of another size, or an image that cannot be read.
+        """
+        model = Model.from_pretrained(self.directory.path, self.job.config.device, trust_net=True)
+        return model.predict_proba(images)
+
+    def label_issues(self) -> LabelIssues:
+        """What the nets of the kept epoch think of every given label."""
+        material = self.material
+        with self._kept_nets():
+            return find_issues(
+                self.state.nets,
+                material.everything,
+                self.job.config,
+                classes=material.classes,
+                paths=material.paths,
+                rows=material.rows,
+            )
+
+    def report(self) -> Path:
+        """report.html of a finished run."""
+        if not self.finished:
+            raise InputError(f"{self.directory.path}: the run is not finished; train it to its end first")
+        path = self.directory.path / "report.html"
+        if not path.is_file():  # a process died between the last epoch and this
+            self._finish()
+        return path
+
     def summary(self) -> dict[str, Any]:
         """The figures that summary.json holds."""
         noise, test = self.material.noise, self.material.test
         summary = {"method": self.job.method, "seed": self.job.config.seed} | scoring.summarise(self.rows)
         if noise is not None:
             summary["noise"] = {"spec": self.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
+        summary["kept_epoch"] = self.kept_epoch
         if test is not None:
-            probs = self.test_probs().mean(axis=0)
+            summary["kept_acc"] = self.rows[self.kept_epoch - 1]["test_acc"]
+            with self._kept_nets():
+                probs = self.test_probs().mean(axis=0)
             summary["class_recall"] = scoring.class_recall(probs, test.labels.cpu().numpy(), self.material.classes)
+        summary["num_skipped"] = len(self.material.skipped)
+        summary["choices"] = [asdict(choice) for choice in self.choices + self._late_choices()]
         return summary
+
+    def _late_choices(self) -> list[Choice]:
+        """What only the training could choose."""
+        choices, last = [], self.rows[-1]
+        if self.job.config.lambda_u_auto and "lambda_u" in last:
+            noise = f"in the last epoch, by an estimated noise of {last['noise_rate']:.1%}"
+            choices.append(Choice("lambda_u", last["lambda_u"], noise))
+        if self.material.holdout is not None:
+            accuracy = self.rows[self.kept_epoch - 1]["val_acc"]
+            num_held = len(self.material.holdout.labels)
+            reason = f"predicts {accuracy:.1f} % of the {num_held:,} held-out labels, noisy as they are: the best epoch"
+            choices.append(Choice("kept_epoch", self.kept_epoch, reason))
+        return choices
+
+    def _finish(self) -> None:
+        """Write what a finished run leaves: the model, the suspects, the page, and last the summary."""
+        issues = self.label_issues()
+        summary = self.summary() | {"noise_rate": issues.noise_rate}
+        with self._kept_nets():
+            model = Model(
+                self.state.nets,
+                classes=self.material.classes,
+                image_shape=self.material.image_shape,
+                mean=self.material.mean,
+                std=self.material.std,
+                config=self.job.config,
+            )
+            model.save_pretrained(self.directory.path / "model")
+        results.write(self.directory, self.material, issues, summary, self.rows)
+        self.directory.write_json("summary.json", summary)
 
     def _measure(self, report: EpochReport) -> dict[str, Any]:
         """The epoch as a row of metrics.jsonl."""
-        test, true_labels = self.material.test, self.material.true_labels
+        test, holdout = self.material.test, self.material.holdout
         row: dict[str, Any] = {"epoch": report.epoch, "phase": report.phase, "seconds": 0.0, "test_acc": None}
         if test is not None:
-            row["test_acc"] = scoring.accuracy(self.test_probs().mean(axis=0), test.labels.cpu().numpy())
+            probs, labels = self.test_probs(), test.labels.cpu().numpy()
+            row["test_acc"] = scoring.accuracy(probs.mean(axis=0), labels)
+            row["test_acc_by_net"] = [scoring.accuracy(net_probs, labels) for net_probs in probs]
+        if holdout is not None:
+            probs = predict_probs(self.state.nets, holdout).cpu().numpy()
+            row["val_acc"] = scoring.accuracy(probs.mean(axis=0), holdout.labels.cpu().numpy())
         if report.divisions:
             row["num_labeled"] = [len(division.labeled) for division in report.divisions]
-            if true_labels is not None:
-                is_clean = self.material.train.labels.cpu().numpy() == true_labels
-                aucs = [scoring.clean_auc(division.clean_prob.numpy(), is_clean) for division in report.divisions]
+            row["noise_rate"], row["lambda_u"] = report.noise_rate, report.lambda_u
+            is_wrong = self._is_wrong()
+            if is_wrong is not None:
+                aucs = [scoring.clean_auc(division.clean_prob.numpy(), ~is_wrong) for division in report.divisions]
                 row["clean_auc"] = None if None in aucs else aucs
+            row["loss_histograms"] = [loss_histogram(division, is_wrong) for division in report.divisions]
         return row | report.losses
 
+    def _is_wrong(self) -> NDArray[np.bool_] | None:
+        """Which of the n training labels are wrong, where that is known."""
+        true_labels, index = self.material.true_labels, self.material.train_index
+        if true_labels is None:
+            return None
+        is_wrong: NDArray[np.bool_] = self.material.train.labels.cpu().numpy() != true_labels[index]
+        return is_wrong
+
+    def _mend_best(self) -> None:
+        """Save the last epoch as the best where it is, and a process died between the two saves."""
+        if self.rows and _best_epoch(self.rows) == self.state.epoch:
+            try:
+                saved = load_checkpoint(self.directory.best)[1].get("epoch")
+            except InputError:
+                saved = None
+            if saved != self.state.epoch:
+                _save_best(self.directory, _copies(self.state), self.rows[-1])
+
     def _save(self, row: dict[str, Any]) -> Callable[[], None]:
-        """What puts an epoch on disk, from copies: metrics, the best checkpoint, then the last: now it counts."""
-        best = max((known["test_acc"] for known in self.rows if known["test_acc"] is not None), default=-1.0)
-        is_best = row["test_acc"] is not None and row["test_acc"] > best
+        """What puts an epoch on disk, from copies: metrics, the last checkpoint, by which it counts, then the best."""
         self.rows.append(row)
         epoch = self.state.epoch
+        is_best = _best_epoch(self.rows) == epoch
         tensors = _copies(self.state)
 
         def save() -> None:
             self.directory.append_row(row)
-            if is_best:
-                nets = {name: tensor for name, tensor in tensors.items() if name.startswith("nets.")}
-                facts = {"epoch": epoch, "test_acc": row["test_acc"]}
-                save_checkpoint(self.directory.best, nets, tag=f"epoch-{epoch:04d}", facts=facts)
             _save_last(self.directory, tensors, epoch, self.material, self.job)
             self.saved_epoch = epoch
+            if is_best:
+                _save_best(self.directory, tensors, row)
 
         return save
 
@@ -180,31 +326,36 @@ def _copies(state: State) -> dict[str, Tensor]:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.tensors().items()}
 
 
-def _prepare(job: Job, *, may_compile: bool = True) -> tuple[Material, State]:
+def _best_epoch(rows: Sequence[dict[str, Any]]) -> int:
+    """The epoch to keep: best on the samples held out, after warm-up if it is over; without such, on the test images.
+
+    0 if nothing was measured. Among equals the later one on held-out samples, and the first on test images.
+    """
+    held_out: list[tuple[bool, float, int]] = [
+        (row["phase"] == "mix", row["val_acc"], row["epoch"]) for row in rows if "val_acc" in row
+    ]
+    if held_out:
+        return max(held_out)[-1]
+    tested: list[tuple[float, int]] = [(row["test_acc"], -row["epoch"]) for row in rows if row["test_acc"] is not None]
+    return -max(tested)[-1] if tested else 0
+
+
+def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True) -> tuple[Material, State]:
     """The job's data, and its state before the first epoch."""
-    if job.method not in METHODS:
-        raise InputError(f"unknown method {job.method!r}: known are {', '.join(METHODS)}")
+    find_method(job.method)  # before minutes are spent on reading data
     device = choose_device(job.config.device)
-    config, material = job.config, gather(job, device)
-    num_nets, num_samples = METHODS[job.method].num_nets, len(material.train.labels)
-    dtype = choose_dtype(config.precision, device)
-    nets = []
-    for k in range(num_nets):
-        seed = 2 * config.seed + k  # different weights for each net of each seed
-        net = build_net(config, num_classes=len(material.classes), image_shape=material.image_shape, seed=seed)
-        net = net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if dtype != torch.float32:
-            autocast_net(net, device, dtype)
-        nets.append(net)
-    # A sample is forwarded about six times an epoch for each net, counting a backward as two.
-    num_rows = 6 * num_nets * num_samples * config.epochs
-    if may_compile and (
-        config.compile == "always"
-        or (config.compile == "auto" and worth_compiling(nets[0], material.image_shape, num_rows, device))
-    ):
-        for net in nets:
-            compile_net(net)
-    return material, State.start(nets, num_samples, config, scale_loss=dtype == torch.float16)
+    material = gather(job, device, source)
+    state = start(
+        job.config,
+        job.method,
+        num_classes=len(material.classes),
+        image_shape=material.image_shape,
+        num_samples=len(material.train.labels),
+        device=device,
+        weights=None if job.weights is None else Path(job.weights),
+        may_compile=may_compile,
+    )
+    return material, state
 
 
 def _same(job: Job, stored: Job, path: Path) -> Job:
@@ -217,6 +368,12 @@ def _same(job: Job, stored: Job, path: Path) -> Job:
                 " resume it with the same settings, or use another --out"
             )
     return job
+
+
+def _save_best(directory: RunDirectory, tensors: Mapping[str, Tensor], row: dict[str, Any]) -> None:
+    nets = {name: tensor for name, tensor in tensors.items() if name.startswith("nets.")}
+    facts = {"epoch": row["epoch"], "test_acc": row["test_acc"], "val_acc": row.get("val_acc")}
+    save_checkpoint(directory.best, nets, tag=f"epoch-{row['epoch']:04d}", facts=facts)
 
 
 def _save_last(

@@ -1,0 +1,152 @@
+"""Against cleanlab's whole path, on the embedded set.
+
+Usage, from the root of the repository: python -m benchmarks.against_cleanlab [--seeds N] [--noise KIND:RATE ...]
+
+Ours: the preset `default`, one run: it scores every label and leaves a model. cleanlab's: ordinary training of the same
+network with the same schedule on four fifths of the data, five times, for out-of-sample probabilities; its issue finder
+on them; ordinary training on what it kept. Average precision is that of the label scores for truly wrong labels.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from cleanlab.filter import find_label_issues
+from cleanlab.rank import get_label_quality_scores
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import StratifiedKFold
+
+from benchmarks.machine import headline, machine
+from dividemix.algorithm.ensemble import predict_probs
+from dividemix.methods import METHODS
+from dividemix.presets import preset_fields
+from dividemix.runs.defaults import choose
+from dividemix.runs.job import Job
+from dividemix.runs.material import Material, gather
+from dividemix.runs.prepare import start
+from dividemix.runs.run import Run
+
+_NOISES = ("symmetric:0.2", "symmetric:0.5", "asymmetric:0.3")
+
+
+def main() -> None:
+    """Run the comparison and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--noise", nargs="+", default=list(_NOISES))
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    console = Console(highlight=False)
+    console.print(headline(machine()), soft_wrap=True)
+    results: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for noise in arguments.noise:
+        for seed in range(1, arguments.seeds + 1):
+            job = _job(noise, seed)
+            for name, path in (("ours", _ours), ("cleanlab", _cleanlab)):
+                result = path(job)
+                results.setdefault(noise, {}).setdefault(name, []).append(result)
+                figures = "  ".join(f"{key} {value:.4g}" for key, value in result.items())
+                console.print(f"{noise} seed {seed} {name}: {figures}")
+    console.print(_table(results))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2))
+
+
+def _job(noise: str, seed: int) -> Job:
+    """The preset `default` on the embedded set."""
+    given = {"data": "fashion", "noise": noise, "seed": seed}
+    job = Job.of(preset_fields("default") | given)
+    _, choices = choose(job, given)
+    return Job.of(job.values() | {choice.name: choice.value for choice in choices})
+
+
+def _ours(job: Job) -> dict[str, float]:
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run.create(Path(folder) / "run", job)
+        for _ in run.train():
+            pass
+        seconds = time.perf_counter() - began
+        issues, summary = run.label_issues(), run.summary()
+    assert run.material.true_labels is not None
+    is_wrong = issues.labels != run.material.true_labels
+    return _scored(is_wrong, 1 - issues.label_score, issues.is_label_issue, summary["kept_acc"], seconds)
+
+
+def _cleanlab(job: Job) -> dict[str, float]:
+    began = time.perf_counter()
+    material = gather(job, torch.device("cpu"))
+    labels = material.labels
+    probs = np.zeros((len(labels), len(material.classes)))
+    folds = StratifiedKFold(5, shuffle=True, random_state=job.config.seed)
+    for inside, outside in folds.split(labels, labels):
+        probs[outside] = _predictions(_trained(job, material, inside), material.everything.subset(outside))
+    is_issue = find_label_issues(labels, probs)
+    nets = _trained(job, material, np.flatnonzero(~is_issue))
+    seconds = time.perf_counter() - began
+    assert material.test is not None
+    assert material.true_labels is not None
+    right = _predictions(nets, material.test).argmax(axis=1) == material.test.labels.numpy()
+    scores = get_label_quality_scores(labels, probs)
+    return _scored(labels != material.true_labels, 1 - scores, is_issue, 100 * right.mean(), seconds)
+
+
+def _trained(job: Job, material: Material, index: NDArray[np.int64]) -> list[torch.nn.Module]:
+    """Ordinary training on some of the samples."""
+    state = start(
+        job.config,
+        "cross_entropy",
+        num_classes=len(material.classes),
+        image_shape=material.image_shape,
+        num_samples=len(index),
+        device=torch.device("cpu"),
+    )
+    for _ in METHODS["cross_entropy"].fit(state, material.everything.subset(index), job.config):
+        pass
+    return state.nets
+
+
+def _predictions(nets: list[torch.nn.Module], data: Any) -> NDArray[np.float32]:
+    probs: NDArray[np.float32] = predict_probs(nets, data).mean(dim=0).numpy()
+    return probs
+
+
+def _scored(
+    is_wrong: NDArray[np.bool_], suspicion: NDArray[Any], flagged: NDArray[np.bool_], accuracy: float, seconds: float
+) -> dict[str, float]:
+    return {
+        "average_precision": float(average_precision_score(is_wrong, suspicion)),
+        "precision": float(is_wrong[flagged].mean()) if flagged.any() else 0.0,
+        "recall": float(flagged[is_wrong].mean()),
+        "accuracy": float(accuracy),
+        "seconds": seconds,
+    }
+
+
+def _table(results: dict[str, dict[str, list[dict[str, float]]]]) -> Table:
+    """Means over the seeds, standard deviation behind."""
+    table = Table("noise", "way", title="Means over seeds (standard deviation)", title_justify="left")
+    for heading in ("average precision", "flags: precision", "recall", "accuracy", "seconds"):
+        table.add_column(heading, justify="right")
+    for noise, ways in results.items():
+        for name, runs in ways.items():
+            cells = []
+            for key in runs[0]:
+                values = [run[key] for run in runs]
+                spread = f" ({statistics.stdev(values):.2g})" if len(values) > 1 else ""
+                cells.append(f"{statistics.mean(values):.4g}{spread}")
+            table.add_row(noise, name, *cells)
+    return table
+
+
+if __name__ == "__main__":
+    main()

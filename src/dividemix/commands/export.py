@@ -1,0 +1,26 @@
+"""dividemix export: a trained run's model as one file for other programs."""
+
+import argparse
+from pathlib import Path
+
+HELP = "write a trained run's model as one file for other programs"
+EPILOG = """\
+The file takes raw uint8 images (N, H, W, channels) and gives probabilities (N, classes). It is checked against the
+model before it is written."""
+
+
+def add(export: argparse.ArgumentParser) -> None:
+    """The flags of export."""
+    export.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
+    export.add_argument("--format", choices=("pt2", "onnx"), required=True, help="a torch.export program, or ONNX")
+    export.add_argument("--out", metavar="FILE", type=Path, help="the file to write (default: model.FORMAT in RUN)")
+    export.set_defaults(command=_export)
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from dividemix.runs.export import export
+
+    out: Path = arguments.out or arguments.run / f"model.{arguments.format}"
+    difference = export(arguments.run, out, arguments.format)
+    print(f"{out}: probabilities differ by at most {difference:.1e} from those of the run")
+    return 0

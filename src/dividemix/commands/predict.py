@@ -1,0 +1,68 @@
+"""dividemix predict: the classes of images by a trained run, as CSV."""
+
+import argparse
+import csv
+import io
+import os
+import sys
+from pathlib import Path
+
+from dividemix.errors import InputError
+
+HELP = "predict the classes of images by a trained run"
+EPILOG = """\
+Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. Images that cannot be read are
+told on standard error and have no row."""
+
+
+def add(predict: argparse.ArgumentParser) -> None:
+    """The flags of predict."""
+    predict.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
+    predict.add_argument(
+        "images",
+        metavar="IMAGES",
+        type=Path,
+        nargs="+",
+        help="image files, folders of them, and .csv or .tsv tables with a column path, relative to the table",
+    )
+    predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write (default: standard output)")
+    predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time (default: 256)")
+    predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute (default: auto)")
+    predict.set_defaults(command=_predict)
+
+
+def _predict(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    from dividemix import atomic
+    from dividemix.runs.image_list import list_images
+    from dividemix.runs.model import Model
+
+    out: Path | None = arguments.out
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise InputError(f"--out {out}: a file in a folder that exists is needed")
+    images = list_images(arguments.images)
+    model = Model.from_pretrained(arguments.run, arguments.device)
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["path", "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])
+    num_predicted = 0
+    predictions = model.predict_files([file for _, file in images], batch_size=arguments.batch_size)
+    for (name, _), probs in zip(images, predictions, strict=True):
+        name = os.fsencode(name).decode("utf-8", "backslashreplace")  # whatever bytes the system's names have
+        if isinstance(probs, np.ndarray):
+            num_predicted += 1
+            best = int(probs.argmax())
+            writer.writerow([name, model.classes[best], *(f"{prob:.6g}" for prob in (probs[best], *probs))])
+        else:
+            print(" ".join(f"dividemix: {name}: {probs}".split()), file=sys.stderr)
+    if not num_predicted:
+        raise InputError(f"none of the {len(images)} images can be read")
+    content = table.getvalue()
+    if out is None:
+        sys.stdout.buffer.write(content.encode())  # UTF-8 as in a file, whatever the terminal's encoding
+    else:
+        atomic.write_text(out, content)
+    left_out = len(images) - num_predicted
+    print(f"dividemix: {num_predicted} images predicted, {left_out} left out", file=sys.stderr)
+    return 0

@@ -1,0 +1,53 @@
+"""From a configuration to nets on a device, as fast as it allows, and the state before the first epoch."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from dividemix.algorithm.state import State
+from dividemix.config import Config
+from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
+from dividemix.engine.device import choose_dtype
+from dividemix.methods import find_method
+from dividemix.nets import build_net
+from dividemix.nets.weights import load_weights
+
+
+def start(
+    config: Config,
+    method: str,
+    *,
+    num_classes: int,
+    image_shape: tuple[int, ...],
+    num_samples: int,
+    device: torch.device,
+    weights: Path | None = None,
+    may_compile: bool = True,
+) -> State:
+    """The state before the first epoch of a method's training on num_samples samples.
+
+    Raises:
+        InputError: if the method is unknown, or the net or the weights do not fit.
+    """
+    num_nets = find_method(method).num_nets(config)
+    dtype = choose_dtype(config.precision, device)
+    nets: list[nn.Module] = []
+    for k in range(num_nets):
+        seed = 2 * config.seed + k  # different weights for each net of each seed
+        net = build_net(config, num_classes=num_classes, image_shape=image_shape, seed=seed)
+        if weights is not None:
+            load_weights(net, weights)
+        net = net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if dtype != torch.float32:
+            autocast_net(net, device, dtype)
+        nets.append(net)
+    # A sample is forwarded about six times an epoch for each net, counting a backward as two.
+    num_rows = 6 * num_nets * num_samples * config.epochs
+    if may_compile and (
+        config.compile == "always"
+        or (config.compile == "auto" and worth_compiling(nets[0], image_shape, num_rows, device))
+    ):
+        for net in nets:
+            compile_net(net)
+    return State.start(nets, num_samples, config, scale_loss=dtype == torch.float16)

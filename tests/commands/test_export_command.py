@@ -1,0 +1,41 @@
+"""dividemix export against the file it must leave; what the file computes is tested with `runs.export`."""
+
+import pytest
+from small_model import small_model
+
+from dividemix.cli import main
+from dividemix.runs import export as export_module
+
+
+@pytest.fixture(autouse=True)
+def _workshop(tmp_path, monkeypatch):
+    """A model in run/, and a format that is made at once."""
+    monkeypatch.chdir(tmp_path)
+    small_model().save_pretrained(tmp_path / "run" / "model")
+    format = (lambda model: b"content", lambda content: small_model().predict_proba)
+    monkeypatch.setitem(export_module.FORMATS, "pt2", format)
+
+
+@pytest.mark.parametrize(("flags", "out"), [([], "run/model.pt2"), (["--out", "mine.bin"], "mine.bin")])
+def test_the_file_is_where_it_should_be_and_its_difference_is_told(capsys, tmp_path, flags, out):
+    assert main(["export", "run", "--format", "pt2", *flags]) == 0
+    assert (tmp_path / out).read_bytes() == b"content"
+    assert f"{out}: probabilities differ by at most " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere", "--format", "pt2", "--out", "x"], "neither a run nor a model is here"),
+        (["nowhere", "--format", "pt2"], "nowhere"),
+        (["run"], "--format"),
+        (["run", "--format", "tflite"], "pt2"),
+        (["run", "--format", "pt2", "--out", "run"], "a file in a folder that exists is needed"),
+    ],
+)
+def test_mistakes_end_in_one_line(capsys, arguments, told):
+    assert main(["export", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("dividemix: error: ")
+    assert error.count("\n") == 1
+    assert told in error

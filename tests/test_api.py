@@ -1,0 +1,221 @@
+"""The package from Python. Oracles: the command line's run of the same data, and labels that are known to be wrong."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from toys import NUM_CLASSES, SETTINGS, save_toy, toy_arrays
+
+import dividemix
+from dividemix import Config, InputError, Run, find_label_issues, train
+from dividemix.presets import preset_fields
+
+QUICK = {**SETTINGS, "progress": False}
+
+
+@pytest.fixture(autouse=True)
+def _workshop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_file_and_its_arrays_train_the_same_model(tmp_path):
+    arrays = toy_arrays()
+    names = np.array([f"class {label}" for label in range(NUM_CLASSES)])
+    path = save_toy(tmp_path, classes=names)
+    by_file = train(path, out="file", **QUICK)
+    by_arrays = train(
+        arrays["x_train"],
+        names[arrays["y_train"]],
+        test=arrays["x_test"],
+        test_labels=names[arrays["y_test"]],
+        out="arrays",
+        **QUICK,
+    )
+    assert by_arrays.rows[-1]["loss_x"] == by_file.rows[-1]["loss_x"]
+    assert by_arrays.summary()["final_acc"] == by_file.summary()["final_acc"]
+
+
+def test_a_run_from_arrays_loads_from_its_directory_alone(tmp_path):
+    arrays = toy_arrays()
+    run = train(arrays["x_train"], arrays["y_train"], out="run", **QUICK)
+    (tmp_path / "run").rename(tmp_path / "moved")
+    loaded = Run.load("moved")
+    assert loaded.finished
+    issues, again = run.label_issues(), loaded.label_issues()
+    np.testing.assert_array_equal(again.pred_probs, issues.pred_probs)
+    np.testing.assert_array_equal(again.labels, arrays["y_train"])
+    np.testing.assert_allclose(loaded.predict_proba(arrays["x_train"]), issues.pred_probs, atol=1e-6)
+    assert loaded.report().read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_default_directory_is_new_each_time():
+    arrays = toy_arrays()
+    for name in ("data", "data-2"):
+        run = train(arrays["x_train"], arrays["y_train"], **QUICK)
+        assert run.directory.path.name == name
+        assert json.loads((run.directory.path / "summary.json").read_text())["choices"] != []
+
+
+def test_wrong_labels_are_found():
+    """A tenth of 200 labels is moved to another class: most of the worst are truly wrong, and the mask agrees."""
+    rng = np.random.default_rng(1)
+    true = np.arange(200) % NUM_CLASSES
+    images = rng.integers(0, 120, (200, 8, 8), dtype=np.uint8)
+    for image, label in zip(images, true, strict=True):
+        row, column = 4 * (label // 2), 4 * (label % 2)
+        image[row : row + 4, column : column + 4] += 100
+    wrong = rng.permutation(200)[:20]
+    labels = true.copy()
+    labels[wrong] = (labels[wrong] + 1) % NUM_CLASSES
+    settings = QUICK | {"net_width": 8, "epochs": 8, "warmup_epochs": 4, "lr": 0.05, "flip": False}
+    worst = find_label_issues(images, labels, return_indices_ranked_by_score=True, **settings)
+    mask = find_label_issues(images, labels, **settings)
+    assert np.isin(worst[:10], wrong).all()
+    assert np.isin(wrong, worst).mean() > 0.9
+    np.testing.assert_array_equal(np.sort(worst), np.flatnonzero(mask))
+
+
+@pytest.fixture
+def files(tmp_path) -> tuple[list[str], list[int]]:
+    """The toy images as files, one of them damaged and one missing, and their labels."""
+    arrays = toy_arrays()
+    for number, image in enumerate(arrays["x_train"]):
+        Image.fromarray(image).save(tmp_path / f"{number}.png")
+    (tmp_path / "1.png").write_bytes(b"bad")
+    (tmp_path / "7.png").unlink()
+    return [str(tmp_path / f"{number}.png") for number in range(40)], arrays["y_train"].tolist()
+
+
+def test_what_is_found_counts_the_samples_as_they_were_given(files, monkeypatch):
+    """Every used sample is made to look wrong: the mask has all inputs, and is true but for those left out."""
+    paths, labels = files
+    monkeypatch.setattr("dividemix.runs.label_issues.LabelIssues.is_label_issue", everything_is_wrong)
+    used = [number for number in range(40) if number not in (1, 7)]
+    mask = find_label_issues(paths, labels, **QUICK)
+    assert np.flatnonzero(mask).tolist() == used
+    assert mask.shape == (40,)
+    ranked = find_label_issues(paths, labels, return_indices_ranked_by_score=True, **QUICK)
+    assert sorted(ranked.tolist()) == used
+    limited = find_label_issues(paths, labels, limit_train=8, **QUICK)
+    assert np.flatnonzero(limited).tolist() == [0, 2, 3, 4, 5, 6, 9, 11]  # two of each class 0, 1, 2, 3 in turn
+    assert limited.shape == (40,)
+
+
+@property
+def everything_is_wrong(issues):
+    return np.ones(len(issues.labels), dtype=np.bool_)
+
+
+@pytest.mark.parametrize("as_table", [True, False])
+def test_what_a_run_leaves_has_the_index_of_the_data_as_it_was_given(tmp_path, files, as_table):
+    """In label_issues.csv, on the page, and in the run that is loaded again. A table can take new classes."""
+    paths, labels = files
+    if as_table:
+        lines = [f"{number}.png,{label}\n" for number, label in enumerate(labels)]
+        (tmp_path / "table.csv").write_text("path,label\n" + "".join(lines))
+        paths = [f"{number}.png" for number in range(40)]
+        run = train("table.csv", out="run", **QUICK)
+    else:
+        run = train(paths, labels, out="run", **QUICK)
+    rows = list(csv.DictReader((tmp_path / "run" / "label_issues.csv").open(encoding="utf-8")))
+    page = json.loads(re.findall(r'json" id="data">(.*?)</script>', run.report().read_text(encoding="utf-8"))[0])
+    for samples in (rows, page["suspects"]):
+        assert len(samples) == 38
+        assert [paths[int(sample["index"])] for sample in samples] == [sample["path"] for sample in samples]
+    assert page["can_add_classes"] is as_table
+    for place in (run, Run.load("run")):
+        issues = place.label_issues()
+        assert issues.sample_rows is not None
+        assert [paths[row] for row in issues.sample_rows] == list(issues.paths)
+
+
+def test_a_limit_holds_for_data_from_python_as_well():
+    arrays = toy_arrays(y_train=np.repeat(np.arange(NUM_CLASSES), 10))
+    run = train(arrays["x_train"], arrays["y_train"], limit_train=8, out="run", **QUICK)
+    loaded = Run.load("run")
+    for place in (run, loaded):
+        assert len(place.material.labels) == 8
+        assert place.material.rows.tolist() == [0, 1, 10, 11, 20, 21, 30, 31]
+    with pytest.raises(InputError, match="limit_train is 3: at least 4"):
+        train(arrays["x_train"], arrays["y_train"], limit_train=3, out="other", **QUICK)
+    with pytest.raises(InputError, match="limit_train is '8'"):
+        train(arrays["x_train"], arrays["y_train"], limit_train="8", out="other", **QUICK)
+
+
+def test_a_search_for_wrong_labels_writes_no_copy_of_the_data(monkeypatch):
+    """Images that exceed memory_gb can be searched for that reason, though not be kept."""
+    arrays = toy_arrays()
+
+    def refused(*_):
+        raise AssertionError("data was written")
+
+    monkeypatch.setattr("dividemix.runs.directory.RunDirectory.write_data", refused)
+    assert find_label_issues(arrays["x_train"], arrays["y_train"], **QUICK).shape == (40,)
+    pictures = [Image.fromarray(image) for image in arrays["x_train"]]
+    assert find_label_issues(pictures, arrays["y_train"], memory_gb=0, **QUICK).shape == (40,)
+
+
+def test_a_run_predicts_what_it_was_trained_on():
+    """As a tensor of floats with channels first, and as Pillow images."""
+    arrays = toy_arrays()
+    tensor = torch.from_numpy(arrays["x_train"])[:, None] / 255
+    run = train(tensor, torch.from_numpy(arrays["y_train"]), out="run", **QUICK)
+    expected = run.label_issues().pred_probs
+    for form in (tensor, [Image.fromarray(image) for image in arrays["x_train"]]):
+        np.testing.assert_allclose(run.predict_proba(form), expected, atol=1e-6)
+
+
+def test_paths_are_settings_too(tmp_path):
+    path = save_toy(tmp_path, x_test=None, y_test=None)
+    run = train(path, test=Path("toy.npz"), out=Path("run"), **QUICK)
+    assert run.job.test == "toy.npz"
+    assert Run.load("run").material.test is not None
+
+
+def test_minutes_are_refused_where_the_command_line_refuses_them(tmp_path):
+    path = save_toy(tmp_path)
+    for settings in ({"epochs": 3}, {"preset": "fashion"}):
+        with pytest.raises(InputError, match="minutes chooses the epochs of preset 'default'"):
+            train(path, minutes=5, **settings)
+    with pytest.raises(InputError, match="minutes chooses the epochs"):
+        train("cifar10", minutes=5)
+
+
+@pytest.mark.parametrize(("data", "preset"), [("fashion", "fashion"), ("cifar10", None), ("toy.npz", "default")])
+def test_data_has_the_preset_of_the_command_line(tmp_path, monkeypatch, data, preset):
+    """Oracle: the presets' own fields, in the job that would be run."""
+    save_toy(tmp_path)
+
+    class Seen(Exception):  # noqa: N818
+        pass
+
+    def created(path, job, **_):
+        raise Seen(job)
+
+    monkeypatch.setattr(Run, "create", created)
+    with pytest.raises(Seen) as seen:
+        train(data)
+    (job,) = seen.value.args
+    fields = {} if preset is None else preset_fields(preset)
+    if preset == "default":  # the rest is chosen by the data
+        assert {name: getattr(job.config, name) for name in fields} == fields | {"warmup_epochs": 5}
+    else:
+        assert job.config == Config(**fields)
+
+
+def test_a_setting_that_is_none_is_one_clear_error():
+    arrays = toy_arrays()
+    with pytest.raises(InputError, match="unknown setting 'epocs'"):
+        train(arrays["x_train"], arrays["y_train"], epocs=3)
+    with pytest.raises(InputError, match="labels"):
+        train(arrays["x_train"], arrays["y_train"][:-1])
+
+
+def test_every_public_name_is_there():
+    for name in dividemix.__all__:
+        assert getattr(dividemix, name) is not None
