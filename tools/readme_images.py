@@ -12,11 +12,12 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-_SECTIONS = {"report": ("overview", "training"), "losses": ("losses",)}
+_SECTIONS = {"report": ("overview", "training"), "losses": ("losses",), "review": ("review",)}
+_MARGIN, _MAX_HEIGHT = 24, 900  # pixels
 
 
 def main() -> None:
-    """Write docs/images/report.png and losses.png."""
+    """Write docs/images/report.png, losses.png and review.png."""
     report = Path(sys.argv[1]).resolve() / "report.html"
     images = Path(__file__).parents[1] / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -29,7 +30,7 @@ def main() -> None:
             driver.get(report.as_uri())
             for name, sections in _SECTIONS.items():
                 shots = [_shot(driver, section, Path(profile)) for section in sections]
-                _stack(shots).quantize(128).save(images / f"{name}.png", optimize=True)
+                _stack(shots).quantize(96).save(images / f"{name}.png", optimize=True)
         finally:
             driver.quit()
 
@@ -42,11 +43,12 @@ def _shot(driver: webdriver.Chrome, section: str, folder: Path) -> Image.Image:
 
 
 def _stack(shots: list[Image.Image]) -> Image.Image:
-    """The pictures one below the other."""
-    whole = Image.new("RGB", (max(shot.width for shot in shots), sum(shot.height for shot in shots)), "white")
+    """The pictures one below the other, cut where they are too much for a README."""
+    width, height = max(shot.width for shot in shots), min(sum(shot.height for shot in shots), _MAX_HEIGHT)
+    whole = Image.new("RGB", (width + 2 * _MARGIN, height), shots[0].getpixel((0, 0)))
     top = 0
     for shot in shots:
-        whole.paste(shot, (0, top))
+        whole.paste(shot, (_MARGIN, top))
         top += shot.height
     return whole
 
