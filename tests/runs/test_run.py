@@ -17,6 +17,7 @@ import torch
 from faults import dying
 from toys import FLAGS, NUM_TEST, NUM_TRAIN, SETTINGS, save_toy, settled, toy_arrays, tree
 
+from dividemix.api import train
 from dividemix.cli import main
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import InputError
@@ -306,6 +307,7 @@ ENTRY = "from dividemix.cli import main; raise SystemExit(main())"
 NURSERY = """
 import json, os, sys
 import torch._dynamo, dividemix.display
+from dividemix.api import train
 from dividemix.cli import main
 for line in sys.stdin:
     child = os.fork()
@@ -384,3 +386,47 @@ def test_a_signal_ends_a_run_that_says_how_to_go_on(tmp_path, number, code):
     assert "--resume" in advice
     assert main(advice) == 0
     assert settled(tmp_path / "stopped") == settled(tmp_path / "straight")
+
+
+def test_a_best_checkpoint_that_was_never_written_is_mended(tmp_path, job):
+    """As if the process had died between the last checkpoint and the best one."""
+    path = tmp_path / "run"
+    trained(path, job(epochs=1, warmup_epochs=1))
+    kept = tree(path / "checkpoints" / "best")
+    shutil.rmtree(path / "checkpoints" / "best")
+    run = Run.load(path)
+    assert list(run.train()) == []
+    assert tree(path / "checkpoints" / "best") == kept
+    run.load_best()
+
+
+def test_a_best_checkpoint_of_another_epoch_is_not_taken_for_the_best(tmp_path, job):
+    run = trained(tmp_path / "run", job())
+    run.rows[0]["test_acc"], run.rows[1]["test_acc"] = 100.0, 0.0
+    first_is_saved = load_checkpoint(run.directory.best)[1]["epoch"] == 1
+    run.rows[0 if not first_is_saved else 1]["test_acc"] = 101.0
+    with pytest.raises(InputError, match="is not of the best epoch"):
+        run.load_best()
+
+
+def test_a_run_that_is_being_trained_is_not_overwritten(tmp_path, job):
+    path = tmp_path / "run"
+    run = Run.create(path, job())
+    with closing(run.train()) as epochs:
+        next(epochs)
+        with pytest.raises(InputError, match="another process is training"):
+            Run.create(path, job(), overwrite=True)
+        assert len(list(epochs)) == 3
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(".run")]
+
+
+def test_what_was_left_out_is_remembered_with_data_from_python(tmp_path):
+    arrays = toy_arrays()
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    images = [*arrays["x_train"], tmp_path / "broken.png"]
+    labels = [*arrays["y_train"], 0]
+    run = train(images, labels, out=tmp_path / "run", progress=False, preset="fashion", **SETTINGS)
+    assert run.summary()["num_skipped"] == 1
+    assert Run.load(tmp_path / "run").summary()["num_skipped"] == 1
+    issues = Run.load(tmp_path / "run").label_issues()
+    np.testing.assert_array_equal(issues.pred_probs, run.label_issues().pred_probs)
