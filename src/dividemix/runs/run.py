@@ -1,5 +1,6 @@
 """A training and its directory: create or resume it, train it epoch by epoch, evaluate it."""
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -39,8 +40,8 @@ class Run:
     """A run on disk and in memory.
 
     `rows` are its epochs so far, as in metrics.jsonl; `saved_epoch` is the one that the last checkpoint on disk has.
-    The epoch to keep is the one that does best on the samples held out, whose labels are as noisy as all; without such
-    samples, the last.
+    The epoch to keep is the last one that does about best on the samples held out, whose labels are as noisy as all;
+    without such samples, the last of all.
     """
 
     job: Job
@@ -244,7 +245,7 @@ class Run:
         if self.material.holdout is not None:
             accuracy = self.rows[self.kept_epoch - 1]["val_acc"]
             num_held = len(self.material.holdout.labels)
-            reason = f"predicts {accuracy:.1f} % of the {num_held:,} held-out labels, noisy as they are: the best epoch"
+            reason = f"the last epoch about as good as any on {num_held:,} held-out noisy labels: {accuracy:.1f} %"
             choices.append(Choice("kept_epoch", self.kept_epoch, reason))
         return choices
 
@@ -276,6 +277,7 @@ class Run:
         if holdout is not None:
             probs = predict_probs(self.state.nets, holdout).cpu().numpy()
             row["val_acc"] = scoring.accuracy(probs.mean(axis=0), holdout.labels.cpu().numpy())
+            row["num_val"] = len(holdout.labels)
         if report.divisions:
             row["num_labeled"] = [len(division.labeled) for division in report.divisions]
             row["noise_rate"], row["lambda_u"] = report.noise_rate, report.lambda_u
@@ -327,15 +329,17 @@ def _copies(state: State) -> dict[str, Tensor]:
 
 
 def _best_epoch(rows: Sequence[dict[str, Any]]) -> int:
-    """The epoch to keep: best on the samples held out, after warm-up if it is over; without such, on the test images.
+    """The epoch to keep, of those after warm-up if it is over; without held-out samples, the best on the test images.
 
-    0 if nothing was measured. Among equals the later one on held-out samples, and the first on test images.
+    On held-out samples that is the last epoch within a standard error of the best one: a few noisy labels tell no more,
+    and the largest of many such accuracies is chosen by chance. 0 if nothing was measured.
     """
-    held_out: list[tuple[bool, float, int]] = [
-        (row["phase"] == "mix", row["val_acc"], row["epoch"]) for row in rows if "val_acc" in row
-    ]
+    held_out = [row for row in rows if "val_acc" in row]
+    held_out = [row for row in held_out if row["phase"] == "mix"] or held_out
     if held_out:
-        return max(held_out)[-1]
+        best = max(row["val_acc"] for row in held_out)
+        error = math.sqrt(best * (100 - best) / held_out[0]["num_val"])
+        return max(int(row["epoch"]) for row in held_out if row["val_acc"] >= best - error)
     tested: list[tuple[float, int]] = [(row["test_acc"], -row["epoch"]) for row in rows if row["test_acc"] is not None]
     return -max(tested)[-1] if tested else 0
 
