@@ -17,7 +17,10 @@ FILES = {
     ".".join(("dividemix", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in PACKAGE.rglob("*.py")
 }
-LIGHT = tuple(f"dividemix.{name}" for name in ("errors", "config", "presets", "cli", "runs.job"))
+LIGHT = tuple(
+    f"dividemix.{name}"
+    for name in ("errors", "config", "presets", "cli", "runs.job", "runs.choices", "runs.selection", "runs.pace")
+)
 LIGHT += tuple(sorted(name for name in FILES if name.startswith("dividemix.commands")))
 
 

@@ -92,11 +92,11 @@ PRESETS: dict[str, Preset] = {
         },
     ),
     "clothing1m": Preset(
-        "Appendix B, Clothing1M (the numbers; net and reader are still to come)",
+        "Appendix B, Clothing1M (the reader of its data is still to come)",
         _WEB | {"net": "resnet50", "epochs": 80, "lr": 0.002, "lr_drop_epoch": 40, "confidence_penalty": True},
     ),
     "webvision": Preset(
-        "Appendix B, WebVision (the numbers; net and reader are still to come)",
+        "Appendix B, WebVision (the reader of its data is still to come)",
         _WEB | {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01, "lr_drop_epoch": 50},
     ),
 }

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_plan import toy_run
 
-from dividemix.experiments.cost import Pace, kind_of, makespan, measure
+from dividemix.experiments.cost import kind_of, makespan
 from dividemix.experiments.plans import make_plan
+from dividemix.runs.pace import Pace, measure
 
 PACE = Pace(warmup=0.01, divide=0.002, mix=0.05, num_train=1000, num_test=200)
 
@@ -53,6 +54,6 @@ def test_runs_that_differ_in_noise_seed_or_length_are_of_one_kind() -> None:
 
 @pytest.mark.parametrize("method", ["dividemix", "cross_entropy"])
 def test_a_measurement_counts_the_images_and_takes_time(method: str) -> None:
-    pace = Pace(**measure(toy_run("any", method=method).job))  # type: ignore[arg-type]
+    pace = measure(toy_run("any", method=method).job)
     assert (pace.num_train, pace.num_test) == (60, 2000)
     assert min(pace.warmup, pace.divide, pace.mix) > 0

@@ -20,9 +20,9 @@ from toys import settled
 
 from dividemix.errors import InputError
 from dividemix.experiments import figures, runner
-from dividemix.experiments.cost import Pace
 from dividemix.experiments.plans import PlannedRun, make_plan
 from dividemix.experiments.pool import Event, is_finished, train_all
+from dividemix.runs.pace import Pace
 from dividemix.runs.run import Run
 
 

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from toys import save_toy
 
@@ -87,6 +86,6 @@ def test_minutes_choose_the_number_of_epochs(tmp_path, monkeypatch) -> None:
 def test_an_epoch_is_timed_on_the_data_itself(tmp_path) -> None:
     job, given = job_for(save_toy(tmp_path), net="small_cnn", net_width=2)
     source, _ = choose(job, given)
-    warmup, mix = _seconds_per_epoch(job, source, torch.device("cpu"))
+    warmup, mix = _seconds_per_epoch(job, source)
     assert 0 < warmup < 60
     assert 0 < mix < 60

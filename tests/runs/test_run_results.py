@@ -8,7 +8,8 @@ import pytest
 from toys import NUM_CLASSES, NUM_TRAIN, SETTINGS, save_toy
 
 from dividemix.runs.job import Job
-from dividemix.runs.run import Run, _best_epoch
+from dividemix.runs.run import Run
+from dividemix.runs.selection import best_epoch
 
 
 @pytest.fixture
@@ -83,4 +84,4 @@ def test_the_last_of_the_epochs_that_are_about_equal_is_kept(accuracies, kept) -
         {"epoch": e + 1, "phase": "warmup" if e < 2 else "mix", "val_acc": float(acc), "num_val": 100, "test_acc": None}
         for e, acc in enumerate(accuracies)
     ]
-    assert _best_epoch(rows) == kept
+    assert best_epoch(rows) == kept

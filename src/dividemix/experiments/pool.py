@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from dividemix.errors import InputError
-from dividemix.experiments.cost import Pace
 from dividemix.experiments.plans import PLACES, PlannedRun
 from dividemix.runs.job import Job, read_settings
+from dividemix.runs.pace import Pace
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,9 @@ def main() -> int:
     job = Job.of(request["job"])
     try:
         if request["task"] == "measure":
-            from dividemix.experiments.cost import measure
+            from dividemix.runs.pace import measure
 
-            _say(pace=measure(job))
+            _say(pace=asdict(measure(job)))
             return 0
         return _train(Path(request["path"]), job)
     except (InputError, DivergedError, OSError, MemoryError) as error:

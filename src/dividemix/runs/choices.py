@@ -1,5 +1,6 @@
 """Settings that were chosen for the user, each with its reason; no torch import."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,3 +12,15 @@ class Choice:
     name: str
     value: Any
     reason: str
+
+
+def late_choices(rows: Sequence[dict[str, Any]], kept_epoch: int) -> list[Choice]:
+    """What only the training could choose, from its metrics: lambda_u, and the epoch to keep."""
+    choices, last, kept = [], rows[-1], rows[kept_epoch - 1]
+    if "lambda_u" in last:
+        reason = f"in the last epoch, by an estimated noise of {last['noise_rate']:.1%}"
+        choices.append(Choice("lambda_u", last["lambda_u"], reason))
+    if "val_acc" in kept:
+        held_out = f"{kept['num_val']:,} held-out noisy labels: {kept['val_acc']:.1f} %"
+        choices.append(Choice("kept_epoch", kept_epoch, f"the last epoch about as good as any on {held_out}"))
+    return choices

@@ -1,24 +1,19 @@
 """The preset `default`: settings that fit data about which nothing is known, each with the reason for it."""
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
-from dividemix.algorithm.divide import Division
-from dividemix.algorithm.dividemix import train_epoch, warm_up
-from dividemix.config import Config
 from dividemix.data.source import Source
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
 from dividemix.runs.choices import Choice
 from dividemix.runs.job import Job
-from dividemix.runs.material import gather, read
-from dividemix.runs.prepare import start
+from dividemix.runs.material import read
+from dividemix.runs.pace import measure
 
 _LARGE = 96  # pixels of the shorter side above which an image is a photograph, not a thumbnail
 _CPU_SIZE = 64  # pixels to which a CPU gets large images
@@ -60,7 +55,7 @@ def choose(
         choices.append(
             _epochs(len(source.train_labels), on_cpu)
             if minutes is None
-            else _epochs_in(minutes, Job.of(settings), source, device)
+            else _epochs_in(minutes, Job.of(settings), source)
         )
     epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.config.epochs)
     most = 5 if on_cpu else 10
@@ -114,11 +109,11 @@ def _epochs(num_samples: int, on_cpu: bool) -> Choice:
     return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
 
 
-def _epochs_in(minutes: float, job: Job, source: Source, device: torch.device) -> Choice:
+def _epochs_in(minutes: float, job: Job, source: Source) -> Choice:
     """How many epochs take so long on this machine, by timing a few steps of both phases."""
     if not minutes > 0 or not math.isfinite(minutes):
         raise InputError(f"minutes is {minutes:g}: a number above 0 is needed")
-    warmup, mix = _seconds_per_epoch(job, source, device)
+    warmup, mix = _seconds_per_epoch(job, source)
     # A sixth of the epochs are warm-up.
     epochs = int(60 * minutes / (warmup / 6 + mix * 5 / 6))
     if epochs < _MIN_EPOCHS:
@@ -130,38 +125,10 @@ def _epochs_in(minutes: float, job: Job, source: Source, device: torch.device) -
     return Choice("epochs", min(epochs, 300), f"fit {minutes:g} minutes: an epoch takes about {mix:.2g} s here")
 
 
-def _seconds_per_epoch(job: Job, source: Source, device: torch.device) -> tuple[float, float]:
-    """Seconds of a warm-up epoch and of a mix epoch, from a few steps of each on the first samples."""
-    config: Config = replace(job.config, compile="never")
-    material = gather(replace(job, noise="none", config=config), device, source)
-    num_samples = len(material.train.labels)
-    num_timed = min(4 * config.batch_size, num_samples)
-    data = material.train.subset(np.arange(num_timed))
-    state = start(
-        config,
-        job.method,
-        num_classes=len(material.classes),
-        image_shape=material.image_shape,
-        num_samples=num_timed,
-        device=device,
-        may_compile=False,
-    )
-    index = torch.arange(num_timed)
-    half = num_timed // 2
-    division = Division(index[:half], index[half:], torch.ones(num_timed, dtype=torch.float64))
-
-    def seconds(work: Any) -> float:
-        work()
-        began = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        return time.perf_counter() - began
-
-    num_nets = len(state.nets)
-    warmup = seconds(lambda: warm_up(state, 0, data, config)) * num_nets * num_samples / num_timed
+def _seconds_per_epoch(job: Job, source: Source) -> tuple[float, float]:
+    """Seconds of a warm-up epoch and of a mix epoch; the same where a method has no second phase."""
+    pace = measure(replace(job, noise="none"), source)
+    warmup = pace.num_train * pace.warmup
     if job.method == "cross_entropy":
         return warmup, warmup
-    mix = seconds(lambda: train_epoch(state, 0, division, data, config)) * num_nets
-    mix *= _LABELED_SHARE * num_samples / half
-    return warmup, mix + warmup / 3  # and the co-divide pass, a forward of what warm-up trains on
+    return warmup, pace.num_train * (pace.divide + pace.mix * _LABELED_SHARE)

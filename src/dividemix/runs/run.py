@@ -1,6 +1,5 @@
 """A training and its directory: create or resume it, train it epoch by epoch, evaluate it."""
 
-import math
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dividemix.algorithm.dividemix import EpochReport
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.algorithm.state import State
 from dividemix.data.noise import save_noise
@@ -25,14 +23,15 @@ from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.runs import results, scoring
-from dividemix.runs.choices import Choice
+from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
 from dividemix.runs.job import PLACES, Job
 from dividemix.runs.label_issues import LabelIssues, find_issues
-from dividemix.runs.loss_histogram import loss_histogram
 from dividemix.runs.material import Material, gather
+from dividemix.runs.metrics import metrics_row
 from dividemix.runs.model import Model
 from dividemix.runs.prepare import start
+from dividemix.runs.selection import best_epoch
 
 
 @dataclass
@@ -131,7 +130,7 @@ class Run:
             InputError: if there is no such checkpoint, or it is of another epoch: a process died between two saves.
         """
         tensors, facts = load_checkpoint(self.directory.best)
-        if facts.get("epoch") != _best_epoch(self.rows):
+        if facts.get("epoch") != best_epoch(self.rows):
             raise InputError(f"{self.directory.best}: is not of the best epoch; resume the run, which mends it")
         self.state.load_nets(tensors)
 
@@ -151,7 +150,7 @@ class Run:
     @property
     def kept_epoch(self) -> int:
         """The epoch whose nets are the run's model."""
-        return _best_epoch(self.rows) if self.material.holdout is not None else self.state.epoch
+        return best_epoch(self.rows) if self.material.holdout is not None else self.state.epoch
 
     @property
     def finished(self) -> bool:
@@ -173,7 +172,7 @@ class Run:
             started = time.perf_counter()
             for report in fit(self.state, self.material.train, self.job.config):
                 tested = time.perf_counter()
-                row = self._measure(report)
+                row = metrics_row(report, self.state.nets, self.material)
                 row["profile"] = report.seconds | {"test": time.perf_counter() - tested}
                 row["seconds"] = time.perf_counter() - started
                 writer.submit(self._save(row))
@@ -233,21 +232,9 @@ class Run:
                 probs = self.test_probs().mean(axis=0)
             summary["class_recall"] = scoring.class_recall(probs, test.labels.cpu().numpy(), self.material.classes)
         summary["num_skipped"] = len(self.material.skipped)
-        summary["choices"] = [asdict(choice) for choice in self.choices + self._late_choices()]
+        late = late_choices(self.rows, self.kept_epoch) if self.choices else []
+        summary["choices"] = [asdict(choice) for choice in self.choices + late]
         return summary
-
-    def _late_choices(self) -> list[Choice]:
-        """What only the training could choose."""
-        choices, last = [], self.rows[-1]
-        if self.job.config.lambda_u_auto and "lambda_u" in last:
-            noise = f"in the last epoch, by an estimated noise of {last['noise_rate']:.1%}"
-            choices.append(Choice("lambda_u", last["lambda_u"], noise))
-        if self.material.holdout is not None:
-            accuracy = self.rows[self.kept_epoch - 1]["val_acc"]
-            num_held = len(self.material.holdout.labels)
-            reason = f"the last epoch about as good as any on {num_held:,} held-out noisy labels: {accuracy:.1f} %"
-            choices.append(Choice("kept_epoch", self.kept_epoch, reason))
-        return choices
 
     def _finish(self) -> None:
         """Write what a finished run leaves: the model, the suspects, the page, and last the summary."""
@@ -266,39 +253,9 @@ class Run:
         results.write(self.directory, self.material, issues, summary, self.rows)
         self.directory.write_json("summary.json", summary)
 
-    def _measure(self, report: EpochReport) -> dict[str, Any]:
-        """The epoch as a row of metrics.jsonl."""
-        test, holdout = self.material.test, self.material.holdout
-        row: dict[str, Any] = {"epoch": report.epoch, "phase": report.phase, "seconds": 0.0, "test_acc": None}
-        if test is not None:
-            probs, labels = self.test_probs(), test.labels.cpu().numpy()
-            row["test_acc"] = scoring.accuracy(probs.mean(axis=0), labels)
-            row["test_acc_by_net"] = [scoring.accuracy(net_probs, labels) for net_probs in probs]
-        if holdout is not None:
-            probs = predict_probs(self.state.nets, holdout).cpu().numpy()
-            row["val_acc"] = scoring.accuracy(probs.mean(axis=0), holdout.labels.cpu().numpy())
-            row["num_val"] = len(holdout.labels)
-        if report.divisions:
-            row["num_labeled"] = [len(division.labeled) for division in report.divisions]
-            row["noise_rate"], row["lambda_u"] = report.noise_rate, report.lambda_u
-            is_wrong = self._is_wrong()
-            if is_wrong is not None:
-                aucs = [scoring.clean_auc(division.clean_prob.numpy(), ~is_wrong) for division in report.divisions]
-                row["clean_auc"] = None if None in aucs else aucs
-            row["loss_histograms"] = [loss_histogram(division, is_wrong) for division in report.divisions]
-        return row | report.losses
-
-    def _is_wrong(self) -> NDArray[np.bool_] | None:
-        """Which of the n training labels are wrong, where that is known."""
-        true_labels, index = self.material.true_labels, self.material.train_index
-        if true_labels is None:
-            return None
-        is_wrong: NDArray[np.bool_] = self.material.train.labels.cpu().numpy() != true_labels[index]
-        return is_wrong
-
     def _mend_best(self) -> None:
         """Save the last epoch as the best where it is, and a process died between the two saves."""
-        if self.rows and _best_epoch(self.rows) == self.state.epoch:
+        if self.rows and best_epoch(self.rows) == self.state.epoch:
             try:
                 saved = load_checkpoint(self.directory.best)[1].get("epoch")
             except InputError:
@@ -310,7 +267,7 @@ class Run:
         """What puts an epoch on disk, from copies: metrics, the last checkpoint, by which it counts, then the best."""
         self.rows.append(row)
         epoch = self.state.epoch
-        is_best = _best_epoch(self.rows) == epoch
+        is_best = best_epoch(self.rows) == epoch
         tensors = _copies(self.state)
 
         def save() -> None:
@@ -326,22 +283,6 @@ class Run:
 def _copies(state: State) -> dict[str, Tensor]:
     """The state's tensors in memory of their own, which training does not change."""
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.tensors().items()}
-
-
-def _best_epoch(rows: Sequence[dict[str, Any]]) -> int:
-    """The epoch to keep, of those after warm-up if it is over; without held-out samples, the best on the test images.
-
-    On held-out samples that is the last epoch within a standard error of the best one: a few noisy labels tell no more,
-    and the largest of many such accuracies is chosen by chance. 0 if nothing was measured.
-    """
-    held_out = [row for row in rows if "val_acc" in row]
-    held_out = [row for row in held_out if row["phase"] == "mix"] or held_out
-    if held_out:
-        best = max(row["val_acc"] for row in held_out)
-        error = math.sqrt(best * (100 - best) / held_out[0]["num_val"])
-        return max(int(row["epoch"]) for row in held_out if row["val_acc"] >= best - error)
-    tested: list[tuple[float, int]] = [(row["test_acc"], -row["epoch"]) for row in rows if row["test_acc"] is not None]
-    return -max(tested)[-1] if tested else 0
 
 
 def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True) -> tuple[Material, State]:

@@ -1,0 +1,88 @@
+"""How fast a job trains on this machine, from a few steps of each phase; no torch import before it is measured."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dividemix.errors import DegenerateDivisionWarning
+from dividemix.runs.job import Job
+
+if TYPE_CHECKING:
+    from dividemix.data.source import Source
+
+_NUM_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds that a sample takes, for all nets together, and how many samples the data set has.
+
+    `mix` counts for each sample that keeps its label; the others come along with it.
+    """
+
+    warmup: float
+    divide: float
+    mix: float
+    num_train: int
+    num_test: int
+
+    def seconds(self, job: Job) -> float:
+        """What the job will take from its first epoch to its last."""
+        config = job.config
+        num_warmup = config.epochs if job.method == "cross_entropy" else config.warmup_epochs
+        mix_epoch = self.num_train * (self.divide + self.mix * _share_labeled(job.noise))
+        test = self.num_test * self.divide * config.epochs
+        return num_warmup * self.num_train * self.warmup + (config.epochs - num_warmup) * mix_epoch + test
+
+
+def measure(job: Job, source: "Source | None" = None) -> Pace:
+    """The job's pace, uncompiled, on its first samples; data that is there already comes as `source`.
+
+    Raises:
+        InputError: for whatever is wrong with the job or its data.
+    """
+    import numpy as np
+
+    from dividemix.engine.device import choose_device
+    from dividemix.methods import find_method
+    from dividemix.runs.material import gather
+    from dividemix.runs.prepare import start
+
+    config = replace(job.config, epochs=3, warmup_epochs=2, compile="never")
+    method = find_method(job.method)
+    device = choose_device(config.device)
+    material = gather(job, device, source)
+    num_train = len(material.train.labels)
+    num_samples = min(num_train, _NUM_STEPS * 2 * config.batch_size)
+    state = start(
+        config,
+        job.method,
+        num_classes=len(material.classes),
+        image_shape=material.image_shape,
+        num_samples=num_samples,
+        device=device,
+        may_compile=False,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateDivisionWarning)  # a few steps do not tell labels apart
+        # The first warm-up epoch is not counted: kernels are chosen and memory is taken there.
+        _, warmup, mix = method.fit(state, material.train.subset(np.arange(num_samples)), config)
+    # One pass of all nets over a sample: a division's in a mix epoch, a third of a training step where there is none.
+    divide = mix.seconds.get("co_divide", sum(warmup.seconds.values()) / 3) / num_samples
+    num_labeled = max(sum(len(division.labeled) for division in mix.divisions), 1) / max(len(mix.divisions), 1)
+    return Pace(
+        warmup=sum(warmup.seconds.values()) / num_samples,
+        divide=divide,
+        mix=(mix.seconds.get("mixmatch", 0.0) + mix.seconds["forward_backward"]) / num_labeled,
+        num_train=num_train,
+        num_test=0 if material.test is None else len(material.test.labels),
+    )
+
+
+def _share_labeled(noise: str) -> float:
+    """The share of samples that will keep their label, judged by the noise rate; two thirds where nobody knows it."""
+    _, _, rate = noise.partition(":")
+    try:
+        return 1 - float(rate)
+    except ValueError:
+        return 2 / 3
