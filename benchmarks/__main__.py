@@ -79,6 +79,8 @@ def _check_cifar(options: Options) -> None:
 def _run(name: str, options: Options, console: Console) -> Outcome:
     with console.status(f"measuring {name}"):
         outcome: Outcome = importlib.import_module(f"benchmarks.{name}").run(options)
+    for row in outcome.rows:  # at once: the whole takes a while
+        console.print(f"{name}: {row.what}: {row.ratio or row.ours}", soft_wrap=True)
     return outcome
 
 

@@ -1,8 +1,11 @@
 """Medians of interleaved repeats: A, B, A, B, ..., so that a machine that drifts does so under both."""
 
+import contextlib
+import multiprocessing
 import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 Work = Callable[[], float]  # does the work once and returns the seconds that count
@@ -18,6 +21,31 @@ def timed(work: Callable[[], object]) -> Work:
         return time.perf_counter() - start
 
     return once
+
+
+def apart(make: Callable[[], Work]) -> Work:
+    """The work that `make` makes, in a process of its own, which waits asleep between two calls.
+
+    So that neither side has what the other told the C library, or left in its memory.
+    """
+    here, there = multiprocessing.Pipe()
+    multiprocessing.get_context("spawn").Process(target=_serve, args=(make, there), daemon=True).start()
+
+    def once() -> float:
+        here.send(None)
+        seconds: float = here.recv()
+        return seconds
+
+    return once
+
+
+def _serve(make: Callable[[], Work], asked: Connection) -> None:
+    """Do the work whenever it is asked for, until nobody is there to ask."""
+    work = make()
+    with contextlib.suppress(EOFError):
+        while True:
+            asked.recv()
+            asked.send(work())
 
 
 def medians(works: Mapping[Name, Work], *, repeats: int, warmups: int = 1) -> dict[Name, float]:
