@@ -542,7 +542,7 @@ def test_the_working_directory_itself_as_out(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["--lr", "0.5"], "run: the run there has lr 0.02, not 0.5: resume it with the same settings"),
+        (["--lr", "0.5"], "run: the run there has lr 0.04, not 0.5: resume it with the same settings"),
         (["--net_width", "3"], "net_width 2, not 3"),
         (["--seed", "3"], "seed 1, not 3"),
         (["--noise", "symmetric:0.2"], "noise none, not symmetric:0.2"),

@@ -171,6 +171,7 @@ def test_warm_up_must_fit_into_the_epochs() -> None:
 
 def test_labeled_only_needs_lambda_u_zero() -> None:
     assert Config(labeled_only=True, lambda_u=0.0).labeled_only
+    assert Config(labeled_only=True, lambda_u=25.0, lambda_u_auto=True).labeled_only  # it may come down to 0
     line = refused(labeled_only=True, lambda_u=25.0)
     assert "labeled_only" in line
     assert "--lambda_u 0" in line

@@ -74,7 +74,7 @@ class Config:
     )
     rampup_epochs: int = _field(16, "epochs over which lambda_u grows linearly from zero after warm-up", low=0)
     lambda_r: float = _field(1.0, "weight of the regulariser against predicting one class", low=0)
-    labeled_only: bool = _field(False, "with lambda_u 0: unlabeled samples only serve as mixing partners")
+    labeled_only: bool = _field(False, "while lambda_u is 0: unlabeled samples only serve as mixing partners")
 
     crop_padding: int = _field(4, "pixels padded on each side before the random crop", low=0)
     flip: bool = _field(True, "mirror images at random")
@@ -107,7 +107,7 @@ class Config:
             )
         if self.batch_size * self.num_views == 1:
             raise InputError("batch_size 1 with num_views 1 gives BatchNorm a single image: raise one of them")
-        if self.labeled_only and self.lambda_u > 0:
+        if self.labeled_only and self.lambda_u > 0 and not self.lambda_u_auto:
             raise InputError(f"labeled_only drops the loss that lambda_u ({self.lambda_u:g}) weighs: set --lambda_u 0")
 
 

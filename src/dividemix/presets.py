@@ -62,6 +62,7 @@ PRESETS: dict[str, Preset] = {
             "norm_per_view": False,
             "keep_agreed_up_to": 0.15,
             "lambda_u_auto": True,
+            "labeled_only": True,
             "lr_schedule": "cosine",
         },
     ),

@@ -306,6 +306,18 @@ def test_a_step_is_three_forwards_of_full_batches(num_views: int, labeled_only: 
             ]
 
 
+def test_labeled_only_waits_until_the_estimated_noise_makes_lambda_u_zero() -> None:
+    shares = set()
+    for noise in (0.0, 0.5, 0.6):
+        epoch = mix_epoch(labeled_only=True, lambda_u_auto=True, lambda_u=8.0, noise=noise)
+        assert epoch.report.lambda_u is not None
+        share = 2 if epoch.report.lambda_u > 0 else 1
+        rows = share * epoch.config.num_views * epoch.config.batch_size
+        assert {len(step.learn.x) for step in itertools.chain(*epoch.steps)} == {rows}
+        shares.add(share)
+    assert shares == {1, 2}
+
+
 def test_views_are_those_of_one_batch_of_each_kind(watched: MixEpoch) -> None:
     M, B = watched.config.num_views, watched.config.batch_size
     for step in itertools.chain(*watched.steps):

@@ -42,6 +42,13 @@ def test_what_the_user_has_given_is_left_alone(tmp_path) -> None:
     assert not chosen(save_toy(tmp_path), **given).keys() & given.keys()
 
 
+def test_the_small_network_gets_a_rate_of_its_own(tmp_path) -> None:
+    data = save_toy(tmp_path)
+    assert chosen(data)["lr"] == chosen(data, net="small_cnn")["lr"] == 0.04
+    assert "lr" not in chosen(data, net="preact_resnet18")
+    assert "lr" not in chosen(data, lr=0.01)
+
+
 def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path) -> None:
     few = chosen(save_toy(tmp_path))
     many = chosen("fashion")

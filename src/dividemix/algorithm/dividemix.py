@@ -155,7 +155,7 @@ def train_epoch(state: State, k: int, division: Division, data: TrainingData, co
             mixed, targets = mixup(
                 views, targets, alpha=config.alpha, per_sample=config.mixup_per_sample, generator=state.generator
             )
-        if config.labeled_only:
+        if config.labeled_only and not config.lambda_u:
             mixed, targets = mixed[:R], targets[:R]
         state.progress.lap("mixmatch")
         logits = net(mixed)

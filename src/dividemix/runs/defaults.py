@@ -47,6 +47,8 @@ def choose(
             source = read(replace(job, image_size=_CPU_SIZE))
             choices += [Choice("image_size", _CPU_SIZE, "a CPU; --weights FILE or a GPU gets 224 pixels and ResNet-50")]
         choices += [Choice("net", "small_cnn", "trains in minutes on a CPU"), _width(source)]
+        if given.get("net", "small_cnn") == "small_cnn":
+            choices += [Choice("lr", 0.04, "a small network and few epochs: twice the paper's rate")]
     else:
         choices += [Choice("net", "preact_resnet18", "small images")]
     choices = [choice for choice in choices + _by_samples(source) if choice.name not in given]
