@@ -121,7 +121,7 @@ def test_markdown_names_scale_command_and_machine_and_is_a_table(scale: str) -> 
     assert text.startswith(f"# Table 2: test accuracy (%) with 40 % asymmetric noise, {scale} scale\n")
     assert "- Command: `dividemix reproduce table2`\n" in text
     assert "- Machine: a machine\n" in text
-    assert ("- Ours are at mini scale: the embedded 6,000 images" in text) == (scale == "mini")
+    assert ("- Ours are at mini scale: 3,000 images of the embedded" in text) == (scale == "mini")
     table = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in table} == {6}
     assert len(table) == 1 + len(to_grid(plan, cells))
