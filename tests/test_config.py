@@ -19,6 +19,8 @@ WHOLE = {  # field: smallest allowed
     "num_views": 1,
     "rampup_epochs": 0,
     "crop_padding": 0,
+    "crop_size": 0,
+    "balanced_batches": 0,
     "seed": 0,
 }
 ABOVE_ZERO = ("lr", "temperature", "alpha")

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from dividemix import display
 from dividemix.algorithm.progress import Progress
+from dividemix.config import Config
 
 WARMUP = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": 12.345}
 MIX = {
@@ -22,7 +23,7 @@ MIX = {
 
 def run(*rows, method="dividemix", epochs=12, warmup_epochs=3):
     """As much of a run as the display looks at."""
-    config = SimpleNamespace(epochs=epochs, warmup_epochs=warmup_epochs)
+    config = Config(epochs=epochs, warmup_epochs=warmup_epochs)
     return SimpleNamespace(
         rows=list(rows),
         job=SimpleNamespace(config=config, method=method),

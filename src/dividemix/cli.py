@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from dividemix.commands import evaluate, export, predict, presets, relabel, reproduce, train
+from dividemix.commands import data, evaluate, export, predict, presets, relabel, reproduce, train
 from dividemix.errors import DivergedError, InputError
 
 _DESCRIPTION = "Train image classifiers on noisy labels with DivideMix."
@@ -20,6 +20,7 @@ _COMMANDS = {
     "relabel": relabel,
     "presets": presets,
     "reproduce": reproduce,
+    "data": data,
 }
 
 

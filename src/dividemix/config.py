@@ -36,6 +36,9 @@ class Config:
     epochs: int = _field(300, "epochs in all, warm-up included", low=1)
     warmup_epochs: int = _field(10, "epochs of ordinary training on all samples before the first division", low=1)
     batch_size: int = _field(64, "B: labeled samples, and unlabeled ones, in a step; warm-up takes 2 B", low=1)
+    balanced_batches: int = _field(
+        0, "steps in an epoch, its samples drawn so that given labels are balanced; 0: all samples, as they are", low=0
+    )
     lr: float = _field(0.02, "learning rate of SGD", above=0)
     lr_schedule: str = _choice("step", "step: divided by 10 after lr_drop_epoch; cosine: to zero", "step", "cosine")
     lr_drop_epoch: int = _field(150, "epochs trained before the rate is divided by 10", low=1)
@@ -74,9 +77,12 @@ class Config:
     )
     rampup_epochs: int = _field(16, "epochs over which lambda_u grows linearly from zero after warm-up", low=0)
     lambda_r: float = _field(1.0, "weight of the regulariser against predicting one class", low=0)
-    labeled_only: bool = _field(False, "while lambda_u is 0: unlabeled samples only serve as mixing partners")
+    labeled_only: bool = _field(
+        False, "while lambda_u is 0, unlabeled samples only serve as mixing partners: a third less to compute"
+    )
 
     crop_padding: int = _field(4, "pixels padded on each side before the random crop", low=0)
+    crop_size: int = _field(0, "side of the crops, random in training, else at the centre; 0: the images' own", low=0)
     flip: bool = _field(True, "mirror images at random")
 
     seed: int = _field(1, "seed of everything random: noise, weights, batches, views, mixup", low=0, high=2**63 - 1)
@@ -109,6 +115,15 @@ class Config:
             raise InputError("batch_size 1 with num_views 1 gives BatchNorm a single image: raise one of them")
         if self.labeled_only and self.lambda_u > 0 and not self.lambda_u_auto:
             raise InputError(f"labeled_only drops the loss that lambda_u ({self.lambda_u:g}) weighs: set --lambda_u 0")
+        if self.balanced_batches and self.loss_window > 1:
+            raise InputError(
+                f"loss_window is {self.loss_window}: with balanced_batches each epoch has other samples, whose losses"
+                " cannot be averaged; set one of them to its default"
+            )
+
+    def num_divided(self, num_samples: int) -> int:
+        """n: how many of N samples an epoch divides."""
+        return min(self.balanced_batches * self.batch_size, num_samples) or num_samples
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:

@@ -39,7 +39,7 @@ def epoch_line(run: Run, row: dict[str, Any]) -> str:
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
     if "num_labeled" in row:
-        num_samples = len(run.material.train.labels)
+        num_samples = run.job.config.num_divided(len(run.material.train.labels))
         words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))} of {num_samples}")
     if row.get("clean_auc"):
         words.append(f"clean AUC {' '.join(f'{auc:.3f}' for auc in row['clean_auc'])}")

@@ -15,3 +15,7 @@ class DegenerateDivisionWarning(UserWarning):
 
 class CompilationWarning(UserWarning):
     """A net could not be compiled and runs as it is, slower but the same."""
+
+
+class DamagedImageWarning(UserWarning):
+    """An image that turned out to be damaged while training and is taken for a black one."""

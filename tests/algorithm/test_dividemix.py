@@ -194,7 +194,7 @@ def test_sample_losses_are_each_nets_cross_entropy_with_the_given_label(watched:
 def test_sample_losses_keep_their_place_when_they_take_several_batches() -> None:
     config, data = config_of(), TinyData(1025)
     state = start(config, data)
-    losses, predictions = sample_losses(state, data)
+    losses, predictions = sample_losses(state, data, torch.arange(len(data.labels)))
     assert losses.shape == predictions.shape == (2, 1025)
     for net, found, predicted in zip(state.nets, losses, predictions, strict=True):
         for i in (0, 1, 341, 342, 511, 512, 1023, 1024):

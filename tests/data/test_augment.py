@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dividemix.data.augment import crop_and_flip, to_input
+from dividemix.data.augment import centre_crop, crop_and_flip, cropped_shape, to_input
 
 Image = NDArray[np.uint8]
 CHI2_999 = {49: 85.35, 24: 51.18}  # 99.9 % quantiles by degrees of freedom
@@ -67,6 +67,47 @@ def test_every_row_is_a_crop_of_its_own_image(shape: tuple[int, int, int]) -> No
     assert views.shape == images.shape
     for image, view in zip(images.numpy(), views.numpy(), strict=True):
         assert view.tobytes() in all_crops(image, 1)
+
+
+def squares(image: Image, size: int) -> dict[bytes, tuple[int, int, bool]]:
+    """Each square of a size in an image and its mirror image, by its bytes, copied one pixel at a time."""
+    height, width, channels = image.shape
+    found = {}
+    for top, left, mirrored in itertools.product(range(height - size + 1), range(width - size + 1), (False, True)):
+        out = np.zeros((size, size, channels), dtype=np.uint8)
+        for y, x in itertools.product(range(size), range(size)):
+            out[y, size - 1 - x if mirrored else x] = image[top + y, left + x]
+        found[out.tobytes()] = (top, left, mirrored)
+    return found
+
+
+def test_every_square_of_a_larger_image_is_equally_likely() -> None:
+    """100 of each of 3 x 4 places, mirrored or not, expected: chi-square at 99.9 % for 23 degrees of freedom."""
+    image = random_images(1, 5, 6)
+    views = crop_and_flip(image.expand(2400, -1, -1, -1), padding=0, flip=True, generator=generator(), size=3).numpy()
+    assert views.shape == (2400, 3, 3, 2)
+    outcomes = squares(image[0].numpy(), 3)
+    draws = [outcomes[view.tobytes()] for view in views]
+    counts = {drawn: draws.count(drawn) for drawn in set(draws)}
+    assert len(counts) == 24
+    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 49.73
+    agreeing = sum(a == b for a, b in itertools.pairwise(draws))
+    assert abs(agreeing - 100) < 50
+
+
+@pytest.mark.parametrize(("shape", "size", "corner"), [((7, 7), 3, (2, 2)), ((8, 5), 4, (2, 0)), ((6, 9), 6, (0, 1))])
+def test_the_centre_is_evaluated(shape: tuple[int, int], size: int, corner: tuple[int, int]) -> None:
+    images = random_images(4, *shape)
+    crops = centre_crop(images, size)
+    assert crops.shape[1:] == cropped_shape(images.shape[1:], size) == (size, size, 2)
+    for image, crop in zip(images.numpy(), crops.numpy(), strict=True):
+        assert squares(image, size)[crop.tobytes()] == (*corner, False)
+
+
+def test_without_a_size_images_stay_whole() -> None:
+    images = random_images(4)
+    assert centre_crop(images, 0) is images
+    assert cropped_shape(images.shape[1:], 0) == (5, 4, 2)
 
 
 def test_without_padding_and_flip_nothing_changes() -> None:

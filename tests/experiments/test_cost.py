@@ -27,6 +27,13 @@ def test_seconds_are_the_sum_over_the_epochs(method: str, noise: float) -> None:
     assert PACE.seconds(job) == pytest.approx(total)
 
 
+def test_balanced_epochs_cost_their_own_samples() -> None:
+    """30 steps of 2 x 8 samples in each of 3 epochs of warm-up; 30 x 8 divided in each of 4 later ones."""
+    job = toy_run("any", noise="symmetric:0.5", epochs=7, warmup_epochs=3, balanced_batches=30, batch_size=8).job
+    total = 7 * 200 * 0.002 + 3 * 480 * 0.01 + 4 * (240 * 0.002 + 120 * 0.05)
+    assert PACE.seconds(job) == pytest.approx(total)
+
+
 def test_noise_of_unknown_rate_keeps_two_thirds() -> None:
     known = toy_run("any", noise="symmetric:0.3333333333", epochs=9).job
     unknown = dataclasses.replace(known, noise="none")

@@ -33,6 +33,8 @@ SECTION_4_1 = {
     "refine_labels": True,
     "confidence_penalty": False,
     "lambda_u_auto": False,
+    "balanced_batches": 0,
+    "crop_size": 0,
 }
 CIFAR10 = SECTION_4_1 | {"data": "cifar10", "warmup_epochs": 10}
 CIFAR100 = SECTION_4_1 | {"data": "cifar100", "warmup_epochs": 30}
@@ -71,14 +73,28 @@ APPENDIX_B = {
     "warmup_epochs": 1,
     "noise": "none",
     "lambda_r": 1.0,
+    "holdout": 0.0,
+    "limit_train": None,
 }
-CLOTHING1M = APPENDIX_B | {"data": "clothing1m", "net": "resnet50", "epochs": 80, "lr": 0.002, "lr_drop_epoch": 40}
+CLOTHING1M = APPENDIX_B | {
+    "data": "clothing1m",
+    "net": "resnet50",
+    "epochs": 80,
+    "lr": 0.002,
+    "lr_drop_epoch": 40,
+    "balanced_batches": 1000,  # "we sample 1000 mini-batches ... while ensuring the labels (noisy) are balanced"
+    "crop_size": 224,  # of images whose shorter side has 256 pixels: the released code
+    "crop_padding": 0,
+}
 WEBVISION = APPENDIX_B | {
     "data": "webvision",
     "net": "inception_resnet_v2",
     "epochs": 100,
     "lr": 0.01,
     "lr_drop_epoch": 50,
+    "balanced_batches": 0,
+    "crop_size": 299,  # of 320: the released code
+    "crop_padding": 0,
 }
 
 

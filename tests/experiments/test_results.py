@@ -83,9 +83,12 @@ def test_what_the_rows_do_not_have_is_none() -> None:
 def test_the_selected_epoch_is_the_one_that_validates_best() -> None:
     rows = rows_of([70.0, 90.0, 75.0, 80.0])
     for row, validated in zip(rows, (66.0, 61.0, 65.0, 65.0), strict=True):
-        row["val_acc"] = validated
+        row |= {"val_acc": validated, "num_val": 100, "val_is_clean": True}
     rows[0]["phase"] = "warmup"  # the model of a warm-up epoch is not kept
     assert Measure("selected", "test_acc").of(rows) == 80.0
+    for row in rows:  # unless there is nothing else, as in ordinary training
+        row["phase"] = "warmup"
+    assert Measure("selected", "test_acc").of(rows) == 70.0
 
 
 def test_times_are_the_sum_of_all_epochs_and_the_mean_of_those_after_warm_up() -> None:

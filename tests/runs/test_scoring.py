@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import recall_score, roc_auc_score
+from sklearn.metrics import recall_score, roc_auc_score, top_k_accuracy_score
 
 from dividemix.runs import scoring
 
@@ -55,6 +55,22 @@ def test_accuracy_by_a_loop():
     right = sum(max(range(5), key=row.__getitem__) == label for row, label in zip(probs.tolist(), labels, strict=True))
     assert scoring.accuracy(probs, labels) == pytest.approx(100 * right / 37)
     assert type(scoring.accuracy(probs, labels)) is float
+
+
+@pytest.mark.parametrize(("num_classes", "k"), [(7, 5), (50, 5), (3, 1)])
+def test_top_accuracy_is_scikit_learns(num_classes, k):
+    rng = np.random.default_rng(num_classes)
+    probs = rng.dirichlet(np.ones(num_classes), 200).astype(np.float32)
+    labels = np.concatenate([np.arange(num_classes), rng.integers(num_classes, size=200 - num_classes)])
+    expected = top_k_accuracy_score(labels, probs, k=k)
+    assert scoring.top_accuracy(probs, labels, k) == pytest.approx(100 * expected)
+
+
+def test_top_accuracy_of_equal_probabilities_takes_the_first_classes():
+    """As argmax does: top-1 is the accuracy, ties included."""
+    probs, labels = np.full((6, 6), 1 / 6, dtype=np.float32), np.arange(6)
+    assert scoring.top_accuracy(probs, labels, 5) == pytest.approx(100 * 5 / 6)
+    assert scoring.top_accuracy(probs, labels, 1) == scoring.accuracy(probs, labels)
 
 
 def test_class_recall_is_scikit_learns_and_none_for_an_absent_class():

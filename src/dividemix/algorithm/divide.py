@@ -5,7 +5,7 @@ Shapes: N samples, all of them, indexed by their position in the training data.
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -26,15 +26,27 @@ _MIN_SPAN = 0.01
 class Division:
     """Sample indices whose label is kept (X_e) and whose label is dropped (U_e), and every sample's w_i (N,).
 
-    The rest tells whoever watches how it came about; training reads only the noise rate.
+    With w_i NaN for samples that are not among the n of the epoch. The rest tells whoever watches how it came about;
+    training reads only the noise rate.
     """
 
     labeled: Tensor
     unlabeled: Tensor
     clean_prob: Tensor
-    values: Tensor | None = None  # (N,) the normalised losses that were modelled
+    values: Tensor | None = None  # (n,) the normalised losses that were modelled
     mixtures: list[tuple[float, Mixture]] = field(default_factory=list)  # each with its share of all samples
     noise_rate: float = 0.0  # estimated share of wrong labels
+
+    @property
+    def divided(self) -> Tensor:
+        """(N,): which samples were divided; in their order, those of `values`."""
+        return ~self.clean_prob.isnan()
+
+    def among(self, index: Tensor, num_samples: int) -> "Division":
+        """The division of samples 0 to n - 1 as one of the samples `index` (n,), in ascending order, out of N."""
+        clean_prob = self.clean_prob.new_full((num_samples,), torch.nan)
+        clean_prob[index] = self.clean_prob
+        return replace(self, labeled=index[self.labeled], unlabeled=index[self.unlabeled], clean_prob=clean_prob)
 
 
 def normalise(losses: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from dividemix.algorithm.batchnorm import counted_as
 from dividemix.algorithm.divide import Division, clean_probability, divide, noise_rate, normalise
-from dividemix.algorithm.draw import draw, sweep
+from dividemix.algorithm.draw import draw, epoch_samples, sweep
 from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
 from dividemix.algorithm.mixmatch import co_guess, co_refine, mixup
 from dividemix.algorithm.state import State, learning_rate
@@ -32,7 +32,7 @@ class EpochReport:
     losses: dict[str, list[float]]
     seconds: dict[str, float]  # of the parts: co_divide, mixmatch, forward_backward (the paper's Table 9)
     divisions: list[Division] = field(default_factory=list)
-    sample_losses: Tensor | None = None  # (K, N)
+    sample_losses: Tensor | None = None  # (K, n)
     noise_rate: float | None = None  # estimated share of wrong labels, mean over the divisions
     lambda_u: float | None = None  # in force in this epoch, before its ramp-up
 
@@ -82,8 +82,9 @@ def warm_up(state: State, k: int, data: TrainingData, config: Config) -> dict[st
     """An epoch of ordinary training of net k on all samples: cross-entropy, with the confidence penalty if asked."""
     net = state.nets[k].train()
     batch_size = 2 * config.batch_size
-    num_iters = math.ceil(len(data.labels) / batch_size)
-    batches = draw(torch.arange(len(data.labels)), num_iters, batch_size, state.generator)
+    samples = epoch_samples(data.labels, config.balanced_batches * batch_size, state.generator)
+    num_iters = config.balanced_batches or math.ceil(len(samples) / batch_size)
+    batches = draw(samples, num_iters, batch_size, state.generator)
     total = torch.zeros((), device=data.labels.device)
     images = data.augmented(batches, state.generator)
     for index, x in state.progress.watch(f"warm-up {k + 1}", zip(batches, images, strict=True), num_iters):
@@ -98,31 +99,32 @@ def warm_up(state: State, k: int, data: TrainingData, config: Config) -> dict[st
 
 
 def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor, list[Division]]:
-    """All nets' losses (K, N) and the divisions: net k gets the one that the *other* net's losses make."""
+    """All nets' losses (K, n) on the epoch's samples, and the divisions: net k gets the one by the *other* net."""
     if len(state.nets) != num_nets(config):
         raise InputError(f"co_training needs {num_nets(config)} net(s) as it is set: the state has {len(state.nets)}")
+    samples = epoch_samples(data.labels, config.balanced_batches * config.batch_size, state.generator)
     # To the CPU: a few numbers a sample, and not every accelerator has float64.
-    losses, predictions = (each.cpu() for each in sample_losses(state, data))
+    losses, predictions = (each.cpu() for each in sample_losses(state, data, samples))
     if not losses.isfinite().all():
         raise DivergedError(f"epoch {state.epoch + 1}: per-sample losses are not finite; try a smaller --lr")
     normalised = torch.stack([normalise(net_losses) for net_losses in losses])
     state.loss_history = torch.cat([state.loss_history, normalised[:, None]], dim=1)[:, -config.loss_window :]
-    labels, divisions = data.labels.cpu(), []
+    labels, divisions = data.labels.cpu()[samples], []
     # Flipped: the last net's losses are for the first net.
     for values, predicted in zip(state.loss_history.mean(dim=1).flip(0), predictions.flip(0), strict=True):
         w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
         noise = noise_rate(w, predicted, labels)
         if noise < config.keep_agreed_up_to:
             w = torch.where(predicted == labels, w.clamp_min(config.clean_threshold), w)
-        division = divide(w, config.clean_threshold, config.batch_size)
+        division = divide(w, config.clean_threshold, config.batch_size).among(samples, len(data.labels))
         divisions.append(replace(division, values=values, mixtures=mixtures, noise_rate=noise))
     state.progress.lap("co_divide")
     return losses, divisions
 
 
-def sample_losses(state: State, data: TrainingData) -> tuple[Tensor, Tensor]:
-    """Cross-entropy (K, N) of every net on every sample as it is, against the given label (Eq. 1); its prediction."""
-    batches = sweep(len(data.labels))
+def sample_losses(state: State, data: TrainingData, samples: Tensor) -> tuple[Tensor, Tensor]:
+    """Cross-entropy (K, n) of every net on the samples as they are, against given labels (Eq. 1); its predictions."""
+    batches = samples[sweep(len(samples))]
     losses, predictions = [], []
     with torch.inference_mode():
         for net in state.nets:
@@ -131,8 +133,7 @@ def sample_losses(state: State, data: TrainingData) -> tuple[Tensor, Tensor]:
             logits = [net(x) for net in state.nets]
             losses.append(torch.stack([F.cross_entropy(z, data.labels[index], reduction="none") for z in logits]))
             predictions.append(torch.stack([z.argmax(dim=1) for z in logits]))
-    num_samples = len(data.labels)
-    return torch.cat(losses, dim=1)[:, :num_samples], torch.cat(predictions, dim=1)[:, :num_samples]
+    return torch.cat(losses, dim=1)[:, : len(samples)], torch.cat(predictions, dim=1)[:, : len(samples)]
 
 
 def train_epoch(state: State, k: int, division: Division, data: TrainingData, config: Config) -> dict[str, Tensor]:

@@ -1,9 +1,26 @@
-"""Batches of sample indices: drawn at random to train (lines 11 and 12 of Algorithm 1), in order to evaluate."""
+"""Samples by their indices: an epoch's, batches to train on (lines 11 and 12 of Algorithm 1), batches to evaluate."""
 
 import math
 
 import torch
 from torch import Tensor
+
+
+def epoch_samples(labels: Tensor, num_samples: int, generator: torch.Generator) -> Tensor:
+    """Indices (n,) of an epoch's samples, ascending, on the CPU: all N, or `num_samples` of them, if that is not 0.
+
+    Those are drawn so that the given labels (N,) are balanced: in rounds of one sample of each class at random, as
+    long as a class has any left. None comes twice, so there are at most N.
+    """
+    if num_samples == 0:
+        return torch.arange(len(labels))
+    order = torch.randperm(len(labels), generator=generator)
+    shuffled = labels.cpu()[order]
+    by_class, counts = shuffled.argsort(stable=True), shuffled.bincount()
+    starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
+    in_round = torch.empty_like(order)
+    in_round[by_class] = torch.arange(len(order)) - starts
+    return order[in_round.argsort(stable=True)[:num_samples]].sort().values
 
 
 def draw(index: Tensor, num_batches: int, batch_size: int, generator: torch.Generator) -> Tensor:

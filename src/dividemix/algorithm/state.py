@@ -17,20 +17,20 @@ from dividemix.errors import DivergedError
 class State:
     """The state of a training after `epoch` epochs.
 
-    Shapes: K nets (DivideMix has two), N samples, W epochs at most in the loss history.
+    Shapes: K nets (DivideMix has two), n samples in a division, W epochs at most in the loss history.
     """
 
     nets: list[nn.Module]
     optimizers: list[SGD]
     scalers: list[torch.amp.GradScaler]  # of the loss, while nets compute in float16; idle otherwise
     generator: torch.Generator
-    loss_history: Tensor  # (K, W, N) float64: normalised losses of the last divisions, newest last
+    loss_history: Tensor  # (K, W, n) float64: normalised losses of the last divisions, newest last
     epoch: int
     progress: Progress
 
     @classmethod
     def start(cls, nets: list[nn.Module], num_samples: int, config: Config, *, scale_loss: bool = False) -> "State":
-        """The state before the first epoch; `scale_loss` is for nets that compute in float16."""
+        """The state before the first epoch on N samples; `scale_loss` is for nets that compute in float16."""
         device = next(nets[0].parameters()).device
         optimizers = [
             SGD(
@@ -44,7 +44,7 @@ class State:
         ]
         scalers = [torch.amp.GradScaler(device.type, enabled=scale_loss) for _ in nets]
         generator = torch.Generator().manual_seed(config.seed)
-        history = torch.zeros(len(nets), 0, num_samples, dtype=torch.float64)
+        history = torch.zeros(len(nets), 0, config.num_divided(num_samples), dtype=torch.float64)
         return cls(nets, optimizers, scalers, generator, history, epoch=0, progress=Progress())
 
     def tensors(self) -> dict[str, Tensor]:

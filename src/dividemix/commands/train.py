@@ -32,10 +32,10 @@ def add(train: argparse.ArgumentParser) -> None:
         metavar="DATA",
         nargs="?",
         help="a folder with one subfolder of images per class; a .csv or .tsv with columns path and label; a .parquet"
-        " or .npz file; or fashion, cifar10, cifar100",
+        " or .npz file; or fashion, cifar10, cifar100, clothing1m, webvision",
     )
     train.add_argument("--test", metavar="DATA", help="images to test on: a second folder or file of the same kinds")
-    train.add_argument("--root", metavar="DIR", help="the folder or archive that holds cifar10 or cifar100")
+    train.add_argument("--root", metavar="DIR", help="the folder, or for CIFAR the archive, that holds a built-in set")
     train.add_argument("--path_column", metavar="NAME", help="the table's column of image paths (default: path)")
     train.add_argument("--label_column", metavar="NAME", help="the table's column of labels (default: label)")
     train.add_argument("--image_size", metavar="PIXELS", type=int, help="side to which images are resized and cropped")

@@ -62,13 +62,13 @@ def assemble(listing: Listing, *, image_size: int | None = None, memory_gb: floa
     headers = list(map_each(partial(_probed, listing.files), range(len(listing.files))))
     readable = [row for row, header in enumerate(headers) if not isinstance(header, str)]
     failed = [Skipped(listing.paths[row], header) for row, header in enumerate(headers) if isinstance(header, str)]
-    _check_enough(listing, failed)
+    check_enough(listing, failed)
     sizes = np.array([headers[row][:2] for row in readable])
     channels = 1 if all(headers[row][2] for row in readable) else 3
     shape = (*_common_size(sizes, image_size), channels)
     decoded = _decode(listing, readable, shape, memory_gb * 1e9)
     failed += decoded.failed
-    _check_enough(listing, failed)
+    check_enough(listing, failed)
 
     labels = [listing.labels[row] for row in decoded.rows]
     classes = listing.classes or natural_sorted(set(labels))
@@ -114,7 +114,7 @@ def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> So
     shape = source.train_images.shape
     left = memory_gb * 1e9 - (0 if isinstance(source.train_images, ImageFiles) else source.train_images.nbytes)
     decoded = _decode(listing, range(len(listing.files)), (shape[1], shape[2], shape[3]), left)
-    _check_enough(listing, decoded.failed)
+    check_enough(listing, decoded.failed)
     labels = [listing.labels[row] for row in decoded.rows]
     skipped = (*listing.skipped, *decoded.failed, *listing.ignored)
     return dataclasses.replace(
@@ -200,8 +200,8 @@ def _decode(listing: Listing, rows: Sequence[int], shape: tuple[int, int, int], 
     return _Decoded(images=files, rows=kept, failed=failed, statistics=mean_and_std(counts))
 
 
-def _check_enough(listing: Listing, failed: Sequence[Skipped]) -> None:
-    """Nothing, unless there is no image or most cannot be used."""
+def check_enough(listing: Listing, failed: Sequence[Skipped]) -> None:
+    """Nothing, unless there is no image or most cannot be used: then an InputError that names the first ones."""
     unusable = [*listing.skipped, *failed]
     total = len(listing.files) + len(listing.skipped)
     if total == 0:

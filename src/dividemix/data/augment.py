@@ -4,16 +4,25 @@ Shapes: R rows, H x W pixels, channels last in memory throughout: (R, H, W, chan
 (R, channels, H, W) in the channels_last format without a copy.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 
-def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.Generator) -> Tensor:
-    """Images (R, H, W, channels) uint8, each padded with black, cropped back to H x W at a random place, mirrored."""
-    num_rows, height, width, _ = images.shape
+def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.Generator, size: int = 0) -> Tensor:
+    """Images (R, H, W, channels) uint8, each padded with black, cropped at a random place, mirrored at random.
+
+    The crops are squares of `size`; without one, H x W as the images are.
+    """
+    num_rows, *sides, _ = images.shape
     device = images.device
-    offset = torch.randint(2 * padding + 1, (2, num_rows, 1), generator=generator).to(device)
+    height, width = (size or side for side in sides)
+    offset = [
+        torch.randint(side + 2 * padding - cropped + 1, (num_rows, 1), generator=generator).to(device)
+        for side, cropped in zip(sides, (height, width), strict=True)
+    ]
     mirrored = (torch.rand(num_rows, 1, generator=generator) < 0.5).to(device) if flip else None
     y = torch.arange(height, device=device) + offset[0]  # (R, H): the source row in the padded image
     x = torch.arange(width, device=device).expand(num_rows, -1)
@@ -23,6 +32,23 @@ def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.
     padded = F.pad(images, (0, 0, padding, padding, padding, padding))
     row = torch.arange(num_rows, device=device)
     return padded[row[:, None, None], y[:, :, None], x[:, None, :]]
+
+
+def centre_crop(images: Tensor, size: int) -> Tensor:
+    """The squares of `size` in the middle of images (R, H, W, channels), half a pixel up and left where there is none.
+
+    Without a size, the images as they are.
+    """
+    if not size:
+        return images
+    top, left = ((side - size) // 2 for side in images.shape[1:3])
+    return images[:, top : top + size, left : left + size]
+
+
+def cropped_shape(image_shape: Sequence[int], size: int) -> tuple[int, int, int]:
+    """(H, W, channels) of what a net gets of images (H, W, channels)."""
+    height, width, channels = image_shape
+    return size or height, size or width, channels
 
 
 def to_input(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:

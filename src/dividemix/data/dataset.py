@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dividemix.data.augment import crop_and_flip, to_input
+from dividemix.data.augment import centre_crop, crop_and_flip, to_input
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.pixel_statistics import pixel_statistics
 
@@ -20,7 +20,7 @@ class ArrayData:
 
     An array is moved to the device as a whole. Of image files the next batches are decoded while one is in use; what
     is drawn at random is drawn when a batch is taken, so both give the same. `mean` and `std` are per channel, for
-    pixels in [0, 1].
+    pixels in [0, 1]. With a `crop_size`, batches hold squares of it instead of whole images.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class ArrayData:
         mean: tuple[float, ...],
         std: tuple[float, ...],
         crop_padding: int = 0,
+        crop_size: int = 0,
         flip: bool = False,
         device: torch.device | str = "cpu",
     ):
@@ -46,6 +47,7 @@ class ArrayData:
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
         self._crop_padding = crop_padding
+        self._crop_size = crop_size
         self._flip = flip
 
     def subset(self, index: NDArray[np.int64]) -> "ArrayData":
@@ -59,13 +61,15 @@ class ArrayData:
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W), every row cropped and flipped on its own."""
         for images in self._pixels(batches):
-            cropped = crop_and_flip(images, padding=self._crop_padding, flip=self._flip, generator=generator)
+            cropped = crop_and_flip(
+                images, padding=self._crop_padding, flip=self._flip, generator=generator, size=self._crop_size
+            )
             yield to_input(cropped, self._mean, self._std)
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
-        """For each index batch (R,) its images (R, channels, H, W) as they are."""
+        """For each index batch (R,) its images (R, channels, H, W) as they are, or their middles."""
         for images in self._pixels(batches):
-            yield to_input(images, self._mean, self._std)
+            yield to_input(centre_crop(images, self._crop_size), self._mean, self._std)
 
     def pixels(self, index: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The samples' images (R, H, W, channels) as they are, to look at."""

@@ -4,6 +4,7 @@ For data sets that do not fit in memory once decoded.
 """
 
 import hashlib
+import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,14 +15,15 @@ from numpy.typing import NDArray
 
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.threads import map_ahead
-from dividemix.errors import InputError
+from dividemix.errors import DamagedImageWarning, InputError
 
 
 class ImageFiles:
-    """N images decoded by threads when they are asked for; all were decoded once before, so they can be.
+    """N images decoded by threads when they are asked for.
 
-    Image i is files[rows[i]], a path, the content of a file, or a Pillow image; digests[i], of 16 bytes, is what
-    `image_digest` gave for it.
+    Image i is files[rows[i]], a path, the content of a file, or a Pillow image; digests[i], 16 bytes, tells the image:
+    `image_digest`, for those that were decoded once before and so can be. Not `checked`, they were not, and one that
+    is damaged is black, with a warning.
     """
 
     dtype = np.dtype(np.uint8)
@@ -32,11 +34,14 @@ class ImageFiles:
         image_shape: tuple[int, int, int],
         rows: NDArray[np.int64],
         digests: NDArray[np.uint8],
+        *,
+        checked: bool = True,
     ):
         self._files = files
         self._image_shape = image_shape
         self._rows = rows
         self.digests = digests
+        self._checked = checked
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -54,7 +59,8 @@ class ImageFiles:
 
     def subset(self, index: NDArray[np.int64]) -> "ImageFiles":
         """The images that index (n,) names, still in their files."""
-        return ImageFiles(self._files, self._image_shape, self._rows[index], self.digests[index])
+        rows, digests = self._rows[index], self.digests[index]
+        return ImageFiles(self._files, self._image_shape, rows, digests, checked=self._checked)
 
     def batches(self, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.uint8]]:
         """For each index batch (R,) its images (R, H, W, K), the next batches decoded while one is in use.
@@ -82,7 +88,16 @@ class ImageFiles:
             return read_image(file, *self._image_shape)
         except UnreadableImage as error:
             name = str(file) if isinstance(file, Path) else f"image {row}"
+            if not self._checked and _is_damaged(file, error):
+                warnings.warn(f"{name}: {error}; taken for a black image", DamagedImageWarning, stacklevel=2)
+                return np.zeros(self._image_shape, dtype=np.uint8)
             raise InputError(f"{name}: {error}, but it was readable at the start: leave the data as it is") from error
+
+
+def _is_damaged(file: "ImageLike | None", error: UnreadableImage) -> bool:
+    """Whether the file is there and can be read, and only what it holds is wrong."""
+    is_there = not isinstance(file, Path) or file.is_file()
+    return is_there and getattr(error.__cause__, "errno", None) is None
 
 
 def image_digest(image: NDArray[np.uint8]) -> bytes:

@@ -31,7 +31,7 @@ class Source:
     """A data set as it was given: training images with labels that may be wrong, and what is known besides."""
 
     name: str
-    """A built-in name ("fashion", "cifar10", "cifar100"), or the name of a folder, or of a file without its ending."""
+    """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its ending."""
     classes: tuple[str, ...]
     """Names of the C classes."""
     train_images: Images | ImageFiles
@@ -40,6 +40,12 @@ class Source:
     """(N,): labels as given, in [0, C)."""
     test_images: Images | ImageFiles | None = None
     test_labels: Labels | None = None
+    val_images: Images | ImageFiles | None = None
+    """Validation images, which choose the epoch to keep; in the training images' shape, as all images are."""
+    val_labels: Labels | None = None
+    """Their labels, which are clean."""
+    other_tests: Mapping[str, tuple[Images | ImageFiles, Labels]] = dataclasses.field(default_factory=dict)
+    """Further images and labels to test on, by the name that their figures get."""
     true_labels: Labels | None = None
     """(N,): ground truth of the training samples where it is known; for scoring only."""
     similar: Mapping[int, int] | None = None
@@ -85,18 +91,21 @@ class Source:
             object.__setattr__(self, "num_given", int(self.rows.max()) + 1)
         assert self.rows.shape == (num_train,)
         assert 0 <= self.rows.min() <= self.rows.max() < self.num_given
-        self._check_test()
+        for part in ("test", "val"):
+            images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
+            object.__setattr__(self, f"{part}_labels", self._checked_labels(images, labels, part))
+        for part, (images, labels) in self.other_tests.items():
+            self._checked_labels(images, labels, part)
 
-    def _check_test(self) -> None:
-        """Test images and labels come together, in the training images' shape."""
-        name = self.name
-        if self.test_images is None and self.test_labels is None:
-            return
-        if self.test_images is None or self.test_labels is None:
-            raise InputError(f"{name}: test_images and test_labels belong together, only one of them is there")
-        check_images(self.test_images, f"{name}: test_images", like=self.train_images)
-        labels = as_labels(self.test_labels, f"{name}: test_labels", len(self.test_images), len(self.classes))
-        object.__setattr__(self, "test_labels", labels)
+    def _checked_labels(self, images: Images | ImageFiles | None, labels: Labels | None, part: str) -> Labels | None:
+        """The labels of images beside the training images, if there are any: both or none, in those images' shape."""
+        where = f"{self.name}: {part}_images"
+        if images is None and labels is None:
+            return None
+        if images is None or labels is None:
+            raise InputError(f"{where} and {part}_labels belong together, only one of them is there")
+        check_images(images, where, like=self.train_images)
+        return as_labels(labels, f"{self.name}: {part}_labels", len(images), len(self.classes))
 
     def limit_train(self, limit: int) -> "Source":
         """The same source with only the first limit // C training images of each class, in the data's order.

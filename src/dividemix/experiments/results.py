@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dividemix.runs.selection import best_epoch
+
 Rows = Sequence[Mapping[str, Any]]  # of metrics.jsonl, one an epoch
 
 
@@ -65,9 +67,12 @@ def _last(rows: Rows, key: str) -> float | None:
 
 
 def _selected(rows: Rows, key: str) -> float | None:
-    """The value of the epoch that a run keeps: best on the validation images, the latest of equals."""
-    candidates = [row for row in rows if row["phase"] == "mix" and row.get("val_acc") is not None]
-    return _pick(max(candidates, key=lambda row: (row["val_acc"], row["epoch"])), key) if candidates else None
+    """The value of the epoch that a run keeps by its validation images."""
+    if not any("val_acc" in row for row in rows):
+        return None
+    kept = best_epoch(rows)
+    value: float | None = _pick(next(row for row in rows if row["epoch"] == kept), key)
+    return value
 
 
 def _hours(rows: Rows, key: str) -> float | None:

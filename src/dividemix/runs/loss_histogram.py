@@ -14,6 +14,7 @@ _NUM_BINS = 50
 def loss_histogram(division: Division, is_wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
     """Counts of the normalised losses in equal bins, expected counts of both components, and of wrong labels if known.
 
+    `is_wrong` (N,) is of all samples, divided or not.
     The curves sum those of all the division's mixtures, of which there is one for each class with per_class.
     """
     assert division.values is not None
@@ -35,5 +36,7 @@ def loss_histogram(division: Division, is_wrong: NDArray[np.bool_] | None) -> di
         "wrong_curve": [round(value, 2) for value in curves[1].tolist()],
     }
     if is_wrong is not None:
-        histogram["wrong_counts"] = np.histogram(values[is_wrong], _NUM_BINS, (low, high))[0].tolist()
+        histogram["wrong_counts"] = np.histogram(values[is_wrong[division.divided.numpy()]], _NUM_BINS, (low, high))[
+            0
+        ].tolist()
     return histogram

@@ -23,7 +23,7 @@ _MIN_TO_HOLD_OUT = 5  # samples that a class has at least before one is taken fr
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """Data of a run: N samples with given labels, n of which train; the rest chooses the epoch to keep.
+    """Data of a run: N samples with given labels, n of which train.
 
     `true_labels` (N,) is None where nobody knows them; `noise` where none was added.
     """
@@ -35,8 +35,10 @@ class Material:
     everything: ArrayData
     train: ArrayData
     train_index: NDArray[np.int64]  # (n,): where the samples that train stand among all
-    holdout: ArrayData | None
+    holdout: ArrayData | None  # samples that choose the epoch to keep: held out, or a clean validation set
+    clean_holdout: bool
     test: ArrayData | None
+    other_tests: dict[str, ArrayData]
     true_labels: NDArray[np.int64] | None
     noise: NoisyLabels | None
     paths: tuple[str, ...] | None
@@ -87,16 +89,33 @@ def gather(job: Job, device: torch.device, source: Source | None = None) -> Mate
             true_labels, spec, num_classes=len(source.classes), seed=job.config.seed, similar=source.similar
         )
         labels = noise.labels
+    height, width, channels = source.train_images.shape[1:]
+    if job.config.crop_size > min(height, width):
+        raise InputError(
+            f"crop_size is {job.config.crop_size}: the images are {height} x {width} pixels; take a smaller one, or"
+            " larger images by --image_size"
+        )
     mean, std = source.mean, source.std
     if mean is None or std is None:
         mean, std = pixel_statistics(source.train_images)
-    hold = partial(ArrayData, num_classes=len(source.classes), mean=mean, std=std, device=device)
+    hold = partial(
+        ArrayData,
+        num_classes=len(source.classes),
+        mean=mean,
+        std=std,
+        crop_size=job.config.crop_size,
+        device=device,
+    )
     everything = hold(source.train_images, labels, crop_padding=job.config.crop_padding, flip=job.config.flip)
     train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.config.seed)
+    holdout = everything.subset(holdout_index) if len(holdout_index) else None
+    if source.val_images is not None and source.val_labels is not None:
+        if job.holdout:
+            raise InputError(f"holdout is {job.holdout:g}: {job.data} has validation images of its own; leave it out")
+        holdout = hold(source.val_images, source.val_labels)
     test = None
     if source.test_images is not None and source.test_labels is not None:
         test = hold(source.test_images, source.test_labels)
-    height, width, channels = source.train_images.shape[1:]
     return Material(
         classes=source.classes,
         image_shape=(height, width, channels),
@@ -105,8 +124,10 @@ def gather(job: Job, device: torch.device, source: Source | None = None) -> Mate
         everything=everything,
         train=everything.subset(train_index) if len(holdout_index) else everything,
         train_index=train_index,
-        holdout=everything.subset(holdout_index) if len(holdout_index) else None,
+        holdout=holdout,
+        clean_holdout=source.val_images is not None,
         test=test,
+        other_tests={name: hold(images, labels) for name, (images, labels) in source.other_tests.items()},
         true_labels=true_labels,
         noise=noise,
         paths=source.paths,
@@ -132,10 +153,11 @@ def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[ND
 def _digest(source: Source, labels: NDArray[np.int64], true_labels: NDArray[np.int64] | None) -> str:
     """The same for the same data, wherever it lies."""
     digest = hashlib.blake2b(repr((source.classes, source.train_images.shape)).encode(), digest_size=16)
-    for images in (source.train_images, source.test_images):
+    others = list(source.other_tests.values())
+    for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
         if images is not None:
             digest.update(fingerprint(images))
-    for array in (labels, true_labels, source.test_labels):
+    for array in (labels, true_labels, source.test_labels, source.val_labels, *(labels for _, labels in others)):
         if array is not None:
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

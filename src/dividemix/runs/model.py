@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from dividemix import atomic
 from dividemix.config import Config
-from dividemix.data.augment import to_input
+from dividemix.data.augment import centre_crop, cropped_shape, to_input
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.readers.arrays import array_or_list, as_image, as_images
 from dividemix.data.threads import map_ahead
@@ -33,25 +33,29 @@ _ARCHITECTURE = ("net", "net_width", "final_norm")
 
 
 class Ensemble(nn.Module):
-    """K nets as one: raw images in, the mean of the nets' probabilities out. Only the nets are in its state dict."""
+    """K nets as one: raw images in, the mean of the nets' probabilities out. Only the nets are in its state dict.
 
-    def __init__(self, nets: Sequence[nn.Module], mean: Sequence[float], std: Sequence[float]):
+    With a `crop_size`, the nets get the square of that size in the middle of the images.
+    """
+
+    def __init__(self, nets: Sequence[nn.Module], mean: Sequence[float], std: Sequence[float], crop_size: int = 0):
         super().__init__()
+        self.crop_size = crop_size
         self.nets = nn.ModuleList(nets)
         self.mean = nn.Buffer(torch.tensor(mean, dtype=torch.float32), persistent=False)
         self.std = nn.Buffer(torch.tensor(std, dtype=torch.float32), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Probabilities (N, C) of uint8 images (N, H, W, channels)."""
-        x = to_input(images, self.mean, self.std)
+        x = to_input(centre_crop(images, self.crop_size), self.mean, self.std)
         return torch.stack([torch.softmax(net(x), dim=1) for net in self.nets]).mean(dim=0)
 
 
 class Model:
     """K trained nets with what is needed to use them: names of the classes, size and normalisation of the images.
 
-    `mean` and `std` are per channel, for pixels in [0, 1]. Of `config` only the architecture counts: net, net_width,
-    final_norm.
+    `mean` and `std` are per channel, for pixels in [0, 1]. Of `config` only the architecture counts, net, net_width
+    and final_norm, and crop_size: images have `image_shape`, and the nets get the middle of them.
     """
 
     def __init__(
@@ -69,7 +73,7 @@ class Model:
         self.mean = tuple(mean)
         self.std = tuple(std)
         self.config = config
-        self.ensemble = Ensemble(nets, mean, std).to(next(nets[0].parameters()).device)
+        self.ensemble = Ensemble(nets, mean, std, config.crop_size).to(next(nets[0].parameters()).device)
 
     def describe(self) -> dict[str, Any]:
         """What config.json holds."""
@@ -87,6 +91,7 @@ class Model:
                 "mode": "L" if channels == 1 else "RGB",
                 "resize": "bicubic, antialiased, keeping the aspect, until the image just covers height x width",
                 "crop": "centre",
+                "crop_size": self.config.crop_size,
                 "value_range": [0, 1],
                 "mean": list(self.mean),
                 "std": list(self.std),
@@ -131,10 +136,9 @@ class Model:
                 "if you trust it, load the model in Python by Model.from_pretrained(folder, trust_net=True)"
             )
         tensors = _read_weights(folder / _WEIGHTS, num_nets)
-        num_classes, shape = len(described["classes"]), described["image_shape"]
-        nets = [
-            build_net(described["config"], num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)
-        ]
+        config, num_classes = described["config"], len(described["classes"])
+        shape = cropped_shape(described["image_shape"], config.crop_size)
+        nets = [build_net(config, num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)]
         model = cls(nets, **described)
         _check_fit(tensors, model.ensemble.state_dict(), folder / _WEIGHTS)
         model.ensemble.load_state_dict(tensors)
@@ -249,7 +253,10 @@ def _described(values: dict[str, Any]) -> dict[str, Any]:
     mean, std = (_numbers(preprocessing, name, shape[2]) for name in ("mean", "std"))
     if min(std) <= 0:
         raise ValueError("std must be above zero")
-    config = Config(**{name: values[name] for name in _ARCHITECTURE})
+    # Models of the first version say nothing of crops.
+    config = Config(**{name: values[name] for name in _ARCHITECTURE}, crop_size=preprocessing.get("crop_size", 0))
+    if config.crop_size > min(shape[:2]):
+        raise ValueError(f"crop_size is {config.crop_size}, more than the images have")
     return {"classes": classes, "image_shape": shape, "mean": mean, "std": std, "config": config}
 
 

@@ -30,9 +30,11 @@ class Pace:
         """What the job will take from its first epoch to its last."""
         config = job.config
         num_warmup = config.epochs if job.method == "cross_entropy" else config.warmup_epochs
-        mix_epoch = self.num_train * (self.divide + self.mix * _share_labeled(job.noise))
+        # Twice, since a step of warm-up has as many samples as the two kinds of a later one have together.
+        num_warmup_samples = 2 * config.balanced_batches * config.batch_size or self.num_train
+        mix_epoch = config.num_divided(self.num_train) * (self.divide + self.mix * _share_labeled(job.noise))
         test = self.num_test * self.divide * config.epochs
-        return num_warmup * self.num_train * self.warmup + (config.epochs - num_warmup) * mix_epoch + test
+        return num_warmup * num_warmup_samples * self.warmup + (config.epochs - num_warmup) * mix_epoch + test
 
 
 def measure(job: Job, source: "Source | None" = None) -> Pace:
@@ -48,11 +50,12 @@ def measure(job: Job, source: "Source | None" = None) -> Pace:
     from dividemix.runs.material import gather
     from dividemix.runs.prepare import start
 
-    config = replace(job.config, epochs=3, warmup_epochs=2, compile="never")
+    config = replace(job.config, epochs=3, warmup_epochs=2, balanced_batches=0, compile="never")
     method = find_method(job.method)
     device = choose_device(config.device)
     material = gather(job, device, source)
     num_train = len(material.train.labels)
+    others = (*material.other_tests.values(), material.holdout if material.clean_holdout else None)
     num_samples = min(num_train, _NUM_STEPS * 2 * config.batch_size)
     state = start(
         config,
@@ -75,7 +78,7 @@ def measure(job: Job, source: "Source | None" = None) -> Pace:
         divide=divide,
         mix=(mix.seconds.get("mixmatch", 0.0) + mix.seconds["forward_backward"]) / num_labeled,
         num_train=num_train,
-        num_test=0 if material.test is None else len(material.test.labels),
+        num_test=sum(len(images.labels) for images in (material.test, *others) if images is not None),
     )
 
 

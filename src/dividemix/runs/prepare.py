@@ -7,6 +7,7 @@ from torch import nn
 
 from dividemix.algorithm.state import State
 from dividemix.config import Config
+from dividemix.data.augment import cropped_shape
 from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
 from dividemix.engine.device import choose_dtype
 from dividemix.methods import find_method
@@ -25,12 +26,14 @@ def start(
     weights: Path | None = None,
     may_compile: bool = True,
 ) -> State:
-    """The state before the first epoch of a method's training on num_samples samples.
+    """The state before the first epoch of a method's training on num_samples samples, cropped as config says.
 
     Raises:
         InputError: if the method is unknown, or the net or the weights do not fit.
     """
     num_nets = find_method(method).num_nets(config)
+    if len(image_shape) == 3:
+        image_shape = cropped_shape(image_shape, config.crop_size)
     dtype = choose_dtype(config.precision, device)
     nets: list[nn.Module] = []
     for k in range(num_nets):
@@ -43,7 +46,7 @@ def start(
             autocast_net(net, device, dtype)
         nets.append(net)
     # A sample is forwarded about six times an epoch for each net, counting a backward as two.
-    num_rows = 6 * num_nets * num_samples * config.epochs
+    num_rows = 6 * num_nets * config.num_divided(num_samples) * config.epochs
     if may_compile and (
         config.compile == "always"
         or (config.compile == "auto" and worth_compiling(nets[0], image_shape, num_rows, device))

@@ -39,8 +39,8 @@ class Run:
     """A run on disk and in memory.
 
     `rows` are its epochs so far, as in metrics.jsonl; `saved_epoch` is the one that the last checkpoint on disk has.
-    The epoch to keep is the last one that does about best on the samples held out, whose labels are as noisy as all;
-    without such samples, the last of all.
+    The epoch to keep is the best on clean validation images; or the last one that does about best on the samples held
+    out, whose labels are as noisy as all; without either, the last of all.
     """
 
     job: Job

@@ -30,6 +30,12 @@ def accuracy(probs: NDArray[np.float32], labels: NDArray[np.int64]) -> float:
     return float(100 * np.mean(probs.argmax(axis=1) == labels))
 
 
+def top_accuracy(probs: NDArray[np.float32], labels: NDArray[np.int64], k: int) -> float:
+    """Percent of rows of probs (N, C) with the label among the k largest entries; of equals, the first classes are."""
+    largest = np.argsort(-probs, axis=1, kind="stable")[:, :k]
+    return float(100 * np.mean((largest == labels[:, None]).any(axis=1)))
+
+
 def class_recall(
     probs: NDArray[np.float32], labels: NDArray[np.int64], classes: Sequence[str]
 ) -> dict[str, float | None]:

@@ -8,11 +8,13 @@ from pathlib import Path
 from dividemix.data.assemble import Listing, assemble, check_image_size, with_test
 from dividemix.data.classes import numbered
 from dividemix.data.readers.cifar import read_cifar10, read_cifar100
+from dividemix.data.readers.clothing1m import read_clothing1m
 from dividemix.data.readers.fashion import read_fashion
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
+from dividemix.data.readers.webvision import read_webvision
 from dividemix.data.source import Source
 from dividemix.errors import InputError
 
@@ -41,7 +43,9 @@ def read_source(
             _check_exists(given)
     if root is not None and data not in READERS:
         raise InputError(f"--root {root} has no meaning for {data}: give its path alone")
-    if data in READERS or _suffix(data) == ".npz":
+    if data in _OF_FILES:
+        source = _OF_FILES[data](root, image_size)
+    elif data in READERS or _suffix(data) == ".npz":
         if image_size is not None:
             raise InputError(
                 f"--image_size {image_size} has no meaning for {data}, whose images are arrays: leave it out"
@@ -108,10 +112,16 @@ def _embedded(root: Path | None) -> Source:
     return read_fashion()
 
 
-READERS: dict[str, Callable[[Path | None], Source]] = {
+# Built-in sets whose images lie in files, and so can have any size.
+_OF_FILES: dict[str, Callable[[Path | None, int | None], Source]] = {
+    "clothing1m": read_clothing1m,
+    "webvision": read_webvision,
+}
+READERS: dict[str, Callable[..., Source]] = {
     "fashion": _embedded,
     "cifar10": read_cifar10,
     "cifar100": read_cifar100,
+    **_OF_FILES,
 }
 _TABLES: dict[str, Callable[..., tuple[Listing, Listing | None]]] = {
     ".csv": list_table,

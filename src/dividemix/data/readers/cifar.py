@@ -32,8 +32,12 @@ _LARGEST_FILE = 2**28  # bytes; CIFAR-100's training pickle, the largest, has 15
 Batch = tuple[NDArray[np.uint8], NDArray[Any]]  # rows (N, 3072), labels, not yet checked
 
 
+class AbsentError(InputError):
+    """Nothing of the data set is at the root."""
+
+
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """One of the official forms of a data set."""
 
     archive: str
@@ -50,7 +54,7 @@ class _Layout:
 
 
 @dataclass(frozen=True)
-class _Cifar:
+class Cifar:
     """What is known of a data set before it is read."""
 
     name: str
@@ -58,7 +62,7 @@ class _Cifar:
     similar: dict[int, int]
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
-    layouts: tuple[_Layout, ...]
+    layouts: tuple[Layout, ...]
 
     @property
     def expected(self) -> str:
@@ -78,7 +82,7 @@ def read_cifar100(root: Path | None) -> Source:
     return _read(_CIFAR100, root)
 
 
-def _read(cifar: _Cifar, root: Path | None) -> Source:
+def _read(cifar: Cifar, root: Path | None) -> Source:
     """The source at root.
 
     Raises:
@@ -86,14 +90,14 @@ def _read(cifar: _Cifar, root: Path | None) -> Source:
     """
     if root is None:
         raise InputError(f"{cifar.name} needs --root DIR: {cifar.expected}")
-    place, layout, files = _open(cifar, root)
+    place, layout, files = open_files(cifar, root)
     if missing := [name for name in layout.files if name not in files]:
         raise InputError(
             f"{place}: {', '.join(missing)} missing: {layout.folder} should hold {', '.join(layout.files)}"
         )
     splits = {}
     for split, names in (("train", layout.train), ("test", layout.test)):
-        batches = [_batch(layout, files.pop(name), f"{place / name}", len(cifar.classes)) for name in names]
+        batches = [read_batch(layout, files.pop(name), f"{place / name}", len(cifar.classes)) for name in names]
         splits[split] = tuple(np.concatenate(parts) for parts in zip(*batches, strict=True))
     (train_images, train_labels), (test_images, test_labels) = splits["train"], splits["test"]
     return Source(
@@ -110,7 +114,7 @@ def _read(cifar: _Cifar, root: Path | None) -> Source:
     )
 
 
-def _batch(layout: _Layout, content: bytes, where: str, num_classes: int) -> tuple[Images, Labels]:
+def read_batch(layout: Layout, content: bytes, where: str, num_classes: int) -> tuple[Images, Labels]:
     """Images (N, 32, 32, 3) and labels (N,) of one file."""
     rows, labels = layout.parse(content, where)
     if len(rows) == 0:
@@ -119,10 +123,15 @@ def _batch(layout: _Layout, content: bytes, where: str, num_classes: int) -> tup
     return np.ascontiguousarray(images), as_labels(labels, f"{where}: labels", len(rows), num_classes)
 
 
-def _open(cifar: _Cifar, root: Path) -> tuple[Path, _Layout, dict[str, bytes]]:
-    """Where the data was found, its layout, and name -> content of those of its files that are there."""
+def open_files(cifar: Cifar, root: Path) -> tuple[Path, Layout, dict[str, bytes]]:
+    """Where the data was found, its layout, and name -> content of those of its files that are there.
+
+    Raises:
+        AbsentError: if there are none.
+        InputError: naming the file, for one that cannot be read.
+    """
     if not root.exists():
-        raise InputError(f"{root}: no such file or folder; --root should be {cifar.expected}")
+        raise AbsentError(f"{root}: no such file or folder; --root should be {cifar.expected}")
     if root.is_file():
         return root, *_open_archive(cifar, root)
     for layout in cifar.layouts:
@@ -132,7 +141,7 @@ def _open(cifar: _Cifar, root: Path) -> tuple[Path, _Layout, dict[str, bytes]]:
     for layout in cifar.layouts:
         if (root / layout.archive).is_file():
             return root / layout.archive, *_open_archive(cifar, root / layout.archive)
-    raise InputError(f"{root}: no {cifar.name} here; --root should be {cifar.expected}")
+    raise AbsentError(f"{root}: no {cifar.name} here; --root should be {cifar.expected}")
 
 
 def _read_file(path: Path) -> bytes:
@@ -151,7 +160,7 @@ def _read_all(file: IO[bytes], size: int, where: str) -> bytes:
     return file.read()
 
 
-def _open_archive(cifar: _Cifar, path: Path) -> tuple[_Layout, dict[str, bytes]]:
+def _open_archive(cifar: Cifar, path: Path) -> tuple[Layout, dict[str, bytes]]:
     """The layout that the archive holds, and name -> content of its files."""
     found: dict[str, dict[str, bytes]] = {}
     for folder, name, content in _members(cifar, path):
@@ -162,7 +171,7 @@ def _open_archive(cifar: _Cifar, path: Path) -> tuple[_Layout, dict[str, bytes]]
     raise InputError(f"{path}: no {cifar.name} in this archive; --root should be {cifar.expected}")
 
 
-def _members(cifar: _Cifar, path: Path) -> Iterator[tuple[str, str, bytes]]:
+def _members(cifar: Cifar, path: Path) -> Iterator[tuple[str, str, bytes]]:
     """(folder, name, content) of the files in a .tar.gz that belong to a layout."""
     wanted = {(layout.folder, name) for layout in cifar.layouts for name in layout.files}
     try:
@@ -208,21 +217,21 @@ def _parse_binary(content: bytes, where: str, num_label_bytes: int) -> Batch:
     return records[:, num_label_bytes:], records[:, num_label_bytes - 1]
 
 
-_CIFAR10 = _Cifar(
+_CIFAR10 = Cifar(
     name="cifar10",
     classes=CIFAR10_CLASSES,
     similar=CIFAR10_SIMILAR,
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2023, 0.1994, 0.2010),
     layouts=(
-        _Layout(
+        Layout(
             archive="cifar-10-python.tar.gz",
             folder="cifar-10-batches-py",
             train=tuple(f"data_batch_{number}" for number in range(1, 6)),
             test=("test_batch",),
             parse=partial(_parse_pickle, label_key="labels"),
         ),
-        _Layout(
+        Layout(
             archive="cifar-10-binary.tar.gz",
             folder="cifar-10-batches-bin",
             train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
@@ -231,21 +240,21 @@ _CIFAR10 = _Cifar(
         ),
     ),
 )
-_CIFAR100 = _Cifar(
+_CIFAR100 = Cifar(
     name="cifar100",
     classes=CIFAR100_CLASSES,
     similar=CIFAR100_SIMILAR,
     mean=(0.507, 0.487, 0.441),
     std=(0.267, 0.256, 0.276),
     layouts=(
-        _Layout(
+        Layout(
             archive="cifar-100-python.tar.gz",
             folder="cifar-100-python",
             train=("train",),
             test=("test",),
             parse=partial(_parse_pickle, label_key="fine_labels"),
         ),
-        _Layout(
+        Layout(
             archive="cifar-100-binary.tar.gz",
             folder="cifar-100-binary",
             train=("train.bin",),
@@ -254,3 +263,4 @@ _CIFAR100 = _Cifar(
         ),
     ),
 )
+CIFARS = {cifar.name: cifar for cifar in (_CIFAR10, _CIFAR100)}
