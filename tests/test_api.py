@@ -61,6 +61,7 @@ def test_the_default_directory_is_new_each_time():
         assert json.loads((run.directory.path / "summary.json").read_text())["choices"] != []
 
 
+@pytest.mark.slow
 def test_wrong_labels_are_found():
     """A tenth of 200 labels is moved to another class: most of the worst are truly wrong, and the mask agrees."""
     rng = np.random.default_rng(1)
@@ -91,6 +92,7 @@ def files(tmp_path) -> tuple[list[str], list[int]]:
     return [str(tmp_path / f"{number}.png") for number in range(40)], arrays["y_train"].tolist()
 
 
+@pytest.mark.slow
 def test_what_is_found_counts_the_samples_as_they_were_given(files, monkeypatch):
     """Every used sample is made to look wrong: the mask has all inputs, and is true but for those left out."""
     paths, labels = files
@@ -147,6 +149,7 @@ def test_a_limit_holds_for_data_from_python_as_well():
         train(arrays["x_train"], arrays["y_train"], limit_train="8", out="other", **QUICK)
 
 
+@pytest.mark.slow
 def test_a_search_for_wrong_labels_writes_no_copy_of_the_data(monkeypatch):
     """Images that exceed memory_gb can be searched for that reason, though not be kept."""
     arrays = toy_arrays()

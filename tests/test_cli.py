@@ -29,6 +29,7 @@ from toys import FLAGS, NUM_TRAIN, SETTINGS, save_toy, settled, toy_arrays, tree
 from dividemix.cli import main
 from dividemix.config import Config
 from dividemix.engine.checkpoint import load_checkpoint
+from dividemix.nets import build_net
 from dividemix.presets import PRESETS, preset_fields
 from dividemix.runs.job import Job
 
@@ -212,6 +213,7 @@ def test_a_training_shows_its_epochs_and_a_table(capsys):
     assert "─" in said
 
 
+@pytest.mark.slow
 def test_without_data_two_runs_and_a_table(capsys):
     arguments = ["--limit_train", "200", "--epochs", "2", "--warmup_epochs", "1", "--net_width", "4"]
     succeed(*arguments)
@@ -566,6 +568,19 @@ def test_changed_data_is_not_resumed(tmp_path, capsys):
     succeed(*QUICK, "--out", "run")
     save_toy(tmp_path, y_train=toy_arrays()["y_train"][::-1].copy())
     assert "other data" in fail(capsys, ["train", "--resume", "--out", "run"])
+
+
+def test_what_a_file_of_weights_gave_is_said_and_kept(tmp_path, capsys):
+    """Of a net with five classes, where the data has four: everything but the head."""
+    source = build_net(Config(net="small_cnn", net_width=2), num_classes=5, image_shape=(8, 8, 1), seed=7)
+    torch.save(source.state_dict(), tmp_path / "weights.pth")
+    arguments = ["--weights", "weights.pth", "--epochs", "1", "--warmup_epochs", "1"]
+    succeed(*QUICK, *arguments, "--out", "run")
+    line = "weights.pth: 25 tensors matched; the head 'head.3' is new; 2 (head.3.weight, head.3.bias) not used"
+    assert line in capsys.readouterr().out
+    assert json.loads((tmp_path / "run" / "env.json").read_text())["weights"] == line
+    succeed("--resume", *QUICK, *arguments, "--out", "run")
+    assert "tensors matched" not in capsys.readouterr().out  # they counted at the start only
 
 
 # A full disk

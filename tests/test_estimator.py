@@ -35,6 +35,7 @@ QUICK: dict[str, Any] = {"epochs": 5, "warmup_epochs": 3, "net_width": 16, "devi
 EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 
 
+@pytest.mark.slow
 @parametrize_with_checks([DivideMixClassifier(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)
 def test_it_is_a_scikit_learn_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -73,6 +74,7 @@ def test_with_wrong_labels_it_beats_ordinary_classifiers_and_finds_them() -> Non
     assert ours.is_label_issue_[wrong].mean() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_with_right_labels_it_keeps_up_with_an_ordinary_network() -> None:
     X, y = make_moons(700, noise=0.2, random_state=0)
@@ -135,6 +137,7 @@ def test_an_int_repeats_a_training_and_leaves_global_generators_alone() -> None:
     np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
 
 
+@pytest.mark.slow
 def test_pipelines_cross_validation_and_grids_take_it() -> None:
     X, y = blobs(60)
     pipeline = make_pipeline(StandardScaler(), DivideMixClassifier(**QUICK))
@@ -234,6 +237,7 @@ def test_what_cannot_be_learned_is_said(changes: dict[str, Any], X: Any, y: Any,
         DivideMixClassifier(**QUICK | changes).fit(X, y)
 
 
+@pytest.mark.slow
 def test_without_scikit_learn_one_line_says_what_to_install() -> None:
     script = """
 import sys

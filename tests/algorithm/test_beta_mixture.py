@@ -128,6 +128,7 @@ def test_without_a_turning_point_the_posterior_is_bayes_rule() -> None:
     torch.testing.assert_close(mixture.low_prob(GRID), densities[0] / densities.sum(dim=0), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(VALUES)
 def test_any_values_have_a_mixture_and_a_falling_posterior(listed: list[float]) -> None:

@@ -113,6 +113,7 @@ def test_75_pixels_are_the_fewest_it_takes(net: InceptionResNetV2) -> None:
             net(torch.zeros(2, 3, 74, 75))
 
 
+@pytest.mark.slow
 def test_channels_last_computes_the_same_and_gradients_reach_every_parameter(net: InceptionResNetV2) -> None:
     images = torch.randn(2, 3, 96, 96)
     with torch.no_grad():

@@ -293,6 +293,7 @@ def test_what_cannot_be_imported_or_called_is_refused_in_one_line(own_module: st
     assert name in refused(net=name)
 
 
+@pytest.mark.slow
 def test_narrow_nets_survive_a_backward_in_channels_last() -> None:
     """A strided 1 x 1 convolution of a few channels corrupted the heap here: in a process of its own, which lives."""
     script = """

@@ -61,6 +61,7 @@ def test_clothing1m_keeps_the_epoch_that_is_best_on_clean_validation_images(tmp_
     assert np.isfinite(issues.clean_prob).all()
 
 
+@pytest.mark.slow
 def test_clothing1m_resumed_after_each_epoch_leaves_the_same_bytes(tmp_path: Path) -> None:
     job = clothing1m(tmp_path / "data")
     list(Run.create(tmp_path / "straight", job).train())

@@ -71,6 +71,7 @@ def test_two_epochs_and_two_are_four(tmp_path, job, changes):
     assert settled(tmp_path / "halves") == settled(tmp_path / "straight")
 
 
+@pytest.mark.slow
 def test_every_epoch_on_its_own_makes_the_same_run(tmp_path, job):
     trained(tmp_path / "straight", job())
     trained(tmp_path / "single", job(), num_epochs=1)
@@ -191,6 +192,7 @@ def test_a_process_that_dies_anywhere_in_an_epoch_resumes_to_the_same_bytes(tmp_
     assert at > 15
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_while_creating_leaves_a_run_or_none(tmp_path, job):
     for at in itertools.count():
         path = tmp_path / str(at) / "run"

@@ -242,7 +242,7 @@ def _what_was_found(out: Path, summary: dict[str, Any]) -> str:
 
 
 def _show_beginning(run: "Run") -> None:
-    """What was left out of the data, and the settings that were chosen."""
+    """What was left out of the data, what was taken of a file of weights, and the settings that were chosen."""
     from dividemix.display import console
 
     skipped = run.material.skipped
@@ -250,6 +250,8 @@ def _show_beginning(run: "Run") -> None:
         first = f"{skipped[0].path}: {skipped[0].reason}"
         where = run.directory.path / "skipped.csv"
         console.print(f"left out {len(skipped)} of the files, all listed in {where}; {first}", soft_wrap=True)
+    if run.weights is not None:
+        console.print(str(run.weights), soft_wrap=True)
     if not run.state.epoch:
         for choice in run.choices:
             console.print(f"{choice.name} {choice.value}: {choice.reason}", soft_wrap=True)

@@ -1,7 +1,5 @@
 """From a configuration to nets on a device, as fast as it allows, and the state before the first epoch."""
 
-from pathlib import Path
-
 import torch
 from torch import nn
 
@@ -12,7 +10,6 @@ from dividemix.engine.acceleration import autocast_net, compile_net, worth_compi
 from dividemix.engine.device import choose_dtype
 from dividemix.methods import find_method
 from dividemix.nets import build_net
-from dividemix.nets.weights import load_weights
 
 
 def start(
@@ -23,13 +20,12 @@ def start(
     image_shape: tuple[int, ...],
     num_samples: int,
     device: torch.device,
-    weights: Path | None = None,
     may_compile: bool = True,
 ) -> State:
     """The state before the first epoch of a method's training on num_samples samples, cropped as config says.
 
     Raises:
-        InputError: if the method is unknown, or the net or the weights do not fit.
+        InputError: if the method is unknown, or the net does not fit.
     """
     num_nets = find_method(method).num_nets(config)
     if len(image_shape) == 3:
@@ -39,8 +35,6 @@ def start(
     for k in range(num_nets):
         seed = 2 * config.seed + k  # different weights for each net of each seed
         net = build_net(config, num_classes=num_classes, image_shape=image_shape, seed=seed)
-        if weights is not None:
-            load_weights(net, weights)
         net = net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if dtype != torch.float32:
             autocast_net(net, device, dtype)

@@ -22,6 +22,7 @@ from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
 from dividemix.methods import find_method
+from dividemix.nets.weights import WeightsReport, load_weights
 from dividemix.runs import results, scoring
 from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
@@ -50,6 +51,7 @@ class Run:
     rows: list[dict[str, Any]]
     saved_epoch: int
     choices: list[Choice]
+    weights: WeightsReport | None = None  # what a new run took of the file that it starts from
 
     @classmethod
     def create(
@@ -72,6 +74,7 @@ class Run:
         """
         refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
         material, state = _prepare(job, source)
+        weights = [load_weights(net, Path(job.weights)) for net in state.nets] if job.weights else []
 
         def fill(directory: RunDirectory) -> None:
             directory.write_job(job)
@@ -81,13 +84,16 @@ class Run:
                 directory.write_skipped(material.skipped)
             if keep_data and source is not None:
                 directory.write_data(source)
-            directory.write_json("env.json", environment(material.train.labels.device))
+            about_weights = {"weights": str(weights[0])} if weights else {}
+            directory.write_json("env.json", environment(material.train.labels.device) | about_weights)
             if material.noise is not None and material.true_labels is not None:
                 save_noise(directory.path / "noise.json", material.noise, material.true_labels)
             _save_last(directory, _copies(state), state.epoch, material, job)
 
         directory = RunDirectory.create(path, fill, overwrite=overwrite)
-        return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices))
+        run = cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices))
+        run.weights = weights[0] if weights else None
+        return run
 
     @classmethod
     def load(cls, path: Path | str, job: Job | None = None, *, to_train: bool = True) -> "Run":
@@ -105,7 +111,7 @@ class Run:
         if directory.data.is_file():
             job = replace(job, data=str(directory.data))
         tensors, facts = load_checkpoint(directory.last)
-        material, state = _prepare(replace(job, weights=None), may_compile=to_train)
+        material, state = _prepare(job, may_compile=to_train)
         if directory.data.is_file():
             material = replace(material, skipped=directory.read_skipped())
         if facts.keys() != {"epoch", "data", "job"}:
@@ -297,7 +303,6 @@ def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True
         image_shape=material.image_shape,
         num_samples=len(material.train.labels),
         device=device,
-        weights=None if job.weights is None else Path(job.weights),
         may_compile=may_compile,
     )
     return material, state
