@@ -60,6 +60,8 @@ class Site:
     """Whether it says how long the content is."""
     cut: int | None = None
     """The connection is closed after so many bytes, once."""
+    total: int | None = None
+    """How many bytes it says the whole has when it sends a part, if not the truth."""
     status: int = 200
     url: str = ""
     asked: list[str | None] = field(default_factory=list)
@@ -85,7 +87,8 @@ def serving(content: bytes) -> Iterator[Site]:
                     self.send_error(416)
                     return
                 self.send_response(206)
-                self.send_header("Content-Range", f"bytes {start}-{len(site.content) - 1}/{len(site.content)}")
+                total = len(site.content) if site.total is None else site.total
+                self.send_header("Content-Range", f"bytes {start}-{len(site.content) - 1}/{total}")
             else:
                 self.send_response(200)
             if site.length:

@@ -109,3 +109,22 @@ def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown():
     lines = [line.replace("│", " ").split() for line in written.getvalue().splitlines()]
     assert ["cross_entropy", "-", "-", "-", "-", "0:05"] in lines
     assert ["dividemix", "80.00", "81.25", "79.50", "0.988", "1:05"] in lines
+
+
+def test_the_table_shows_the_kept_epoch_where_validation_samples_chose_one():
+    figures = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": None, "seconds": 5}
+    chosen = figures | {"method": "dividemix", "kept_acc": 80.5, "kept_val_acc": 61.0}
+    others = [
+        figures | {"method": "cross_entropy", "kept_acc": 80.0},  # the last epoch
+        dict.fromkeys(figures) | {"method": "untested", "seconds": 5},
+    ]
+    shown = []
+    for summaries in (iter([*others, chosen]), others):
+        written = io.StringIO()
+        Console(file=written, width=100).print(display.result_table(summaries))
+        shown.append([line.replace("│", " ").replace("┃", " ").split() for line in written.getvalue().splitlines()])
+    assert ["method", "kept", "final", "best", "mean", "of", "last", "10", "clean", "AUC", "time"] in shown[0]
+    assert ["dividemix", "80.50", "80.00", "81.25", "79.50", "-", "0:05"] in shown[0]
+    assert ["cross_entropy", "80.00", "80.00", "81.25", "79.50", "-", "0:05"] in shown[0]
+    assert ["untested", "-", "-", "-", "-", "-", "0:05"] in shown[0]
+    assert ["cross_entropy", "80.00", "81.25", "79.50", "-", "0:05"] in shown[1]

@@ -37,7 +37,7 @@ class Config:
     warmup_epochs: int = _field(10, "epochs of ordinary training on all samples before the first division", low=1)
     batch_size: int = _field(64, "B: labeled samples, and unlabeled ones, in a step; warm-up takes 2 B", low=1)
     balanced_batches: int = _field(
-        0, "steps in an epoch, its samples drawn so that given labels are balanced; 0: all samples, as they are", low=0
+        0, "mini-batches drawn for an epoch, given labels balanced as far as there are samples; 0: all samples", low=0
     )
     lr: float = _field(0.02, "learning rate of SGD", above=0)
     lr_schedule: str = _choice("step", "step: divided by 10 after lr_drop_epoch; cosine: to zero", "step", "cosine")

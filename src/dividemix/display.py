@@ -71,12 +71,16 @@ def clock(seconds: float) -> str:
 
 
 def result_table(summaries: Iterable[dict[str, Any]]) -> Table:
-    """The runs' figures side by side."""
+    """The runs' figures side by side; with those of the kept epochs where validation samples chose any."""
+    summaries = list(summaries)
+    columns = {"final": "final_acc", "best": "best_acc", "mean of last 10": "last_acc"}
+    if any("kept_val_acc" in summary for summary in summaries):
+        columns = {"kept": "kept_acc"} | columns
     table = Table("method", title="Test accuracy in percent", title_justify="left")
-    for heading in ("final", "best", "mean of last 10", "clean AUC", "time"):
+    for heading in (*columns, "clean AUC", "time"):
         table.add_column(heading, justify="right")
     for summary in summaries:
-        accuracies = (summary["final_acc"], summary["best_acc"], summary["last_acc"])
+        accuracies = [summary.get(name) for name in columns.values()]
         auc = summary["clean_auc"]
         table.add_row(
             summary["method"],

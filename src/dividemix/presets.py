@@ -102,7 +102,7 @@ PRESETS: dict[str, Preset] = {
         | {"balanced_batches": 1000, "crop_size": 224},
     ),
     "webvision": Preset(
-        "Appendix B, WebVision; crops of the released code's size",
-        _WEB | {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01, "lr_drop_epoch": 50, "crop_size": 299},
+        "Appendix B, WebVision; crops as the released code had them when the paper came out",
+        _WEB | {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01, "lr_drop_epoch": 50, "crop_size": 227},
     ),
 }

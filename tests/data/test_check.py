@@ -283,6 +283,32 @@ def test_webvision_without_ilsvrc12_can_be_used(tmp_path):
     assert states(checked)["ilsvrc12 images"] == "note"
 
 
+def test_ilsvrc12_without_some_classes_is_missing_them(tmp_path):
+    root = webvision(tmp_path / "tree")
+    (root / "imagenet" / "val" / "n02" / "b.JPEG").unlink()
+    checked = check("webvision", root)
+    assert not checked.usable
+    (detail,) = details(checked, "missing")
+    assert detail.startswith("imagenet/val/n02: no images of the class goldfish")
+    (root / "info" / "synsets.txt").write_text("".join(f"n0{number} name {number}\n" for number in range(1, 8)))
+    (detail,) = details(check("webvision", root), "missing")
+    assert detail.endswith("; and 3 more")  # of six
+
+
+def test_ilsvrc12_without_class_folders_is_told_from_none(tmp_path):
+    root = webvision(tmp_path / "tree")
+    val = root / "imagenet" / "val"
+    for file in list(val.rglob("*.JPEG")):
+        file.rename(val / file.name)
+        file.parent.rmdir()
+    checked = check("webvision", root)
+    assert not checked.usable
+    assert [f.state for f in checked.findings if f.what == "ilsvrc12 images"] == ["missing"]
+    (detail,) = details(checked, "missing")
+    assert "2 images are here" in detail
+    assert "not in a folder for each class: move each into the folder of its class, imagenet/val/n01/" in detail
+
+
 @pytest.mark.parametrize("name", TREES)
 def test_no_tree(tmp_path, name):
     checked = check(name, tmp_path / "none")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from official_trees import make_clothing1m, write_lines
 
+from dividemix.data import image_files
 from dividemix.data.image_files import ImageFiles, fingerprint
-from dividemix.data.images import read_image
+from dividemix.data.images import UnreadableImage, read_image
 from dividemix.data.readers import READERS, read_source
 from dividemix.data.readers.clothing1m import CLASSES, list_clothing1m, read_clothing1m
 from dividemix.errors import DamagedImageWarning, InputError
@@ -105,6 +106,17 @@ def test_a_damaged_image_is_black_with_a_warning_and_a_lost_one_ends_the_run(roo
     assert not shown[1].any()
     damaged.unlink()
     with pytest.raises(InputError, match=r"1002,2\.jpg: no such file"):
+        images[2]
+
+
+def test_a_machine_without_memory_ends_the_run_and_blackens_nothing(root: Path, monkeypatch) -> None:
+    images = read_clothing1m(root, 8).train_images
+
+    def decode(*_: object) -> None:
+        raise UnreadableImage("not enough memory to decode it") from MemoryError()
+
+    monkeypatch.setattr(image_files, "read_image", decode)
+    with pytest.raises(InputError, match="not enough memory to decode it, but it was there at the start"):
         images[2]
 
 

@@ -214,6 +214,36 @@ def test_a_file_of_another_size_is_not_downloaded(site, archive, root, content):
     assert (root / PART).read_bytes() == CONTENT[:500_000]  # what is there may still be right
 
 
+@pytest.mark.parametrize("length", [True, False])
+@pytest.mark.parametrize("at", [None, 500_000])
+def test_an_answer_that_is_no_archive_changes_nothing(site, archive, root, length, at):
+    """A page to log in, as long as the archive or of a length that the server does not tell."""
+    if at:
+        cut(site, archive, root, at)
+    site.content, site.ranges, site.length = b"<html>Log in</html>".ljust(len(CONTENT)), False, length
+    refused(archive, root, site.url, "is not the archive numbers.tar.gz", "--url")
+    assert (root / PART).read_bytes() == CONTENT[:at] if at else not root.exists()
+    site.content, site.ranges = CONTENT, True
+    fetch(archive, root)
+    complete(root)
+    assert site.asked[-1] == (f"bytes={at}-" if at else None)
+
+
+def test_nothing_at_all_changes_nothing(site, archive, root):
+    cut(site, archive, root, 500_000)
+    site.content, site.ranges, site.length = b"", False, False
+    refused(archive, root, "the connection broke after 0 of")
+    assert (root / PART).read_bytes() == CONTENT[:500_000]
+
+
+@pytest.mark.parametrize("length", [True, False])
+def test_the_rest_of_a_file_of_another_size_is_not_added(site, archive, root, length):
+    cut(site, archive, root, 500_000)
+    site.total, site.length = len(CONTENT) + 1, length
+    refused(archive, root, site.url, f"a file of {len(CONTENT) + 1} bytes", str(len(CONTENT)), "--url")
+    assert (root / PART).read_bytes() == CONTENT[:500_000]
+
+
 def test_a_server_that_never_ends_is_not_followed(site, archive, root):
     site.length, site.content = False, CONTENT + b"x" * 10**6
     fetch(archive, root)

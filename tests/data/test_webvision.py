@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from official_trees import SYNSETS, make_webvision, write_lines
+from official_trees import SYNSETS, make_webvision, write_image, write_lines
 
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.images import read_image
@@ -43,9 +43,9 @@ def test_every_split_has_its_images_and_labels(tmp_path: Path, by_number: bool, 
         np.testing.assert_array_equal(read[3], read_image(tmp_path / file, 16, 16, 3))
 
 
-def test_images_are_320_pixels_unless_asked(tmp_path: Path) -> None:
+def test_images_are_256_pixels_unless_asked(tmp_path: Path) -> None:
     make_webvision(tmp_path)
-    assert read_source("webvision", tmp_path).train_images.shape == (28, 320, 320, 3)
+    assert read_source("webvision", tmp_path).train_images.shape == (28, 256, 256, 3)
     assert read_source("webvision", tmp_path, image_size=40).other_tests["ilsvrc12"][0].shape == (7, 40, 40, 3)
 
 
@@ -63,6 +63,31 @@ def test_without_ilsvrc12_it_is_noted_and_not_tested(tmp_path: Path) -> None:
     assert source.other_tests == {}
     assert [one.path for one in source.skipped] == ["imagenet/val"]
     assert list_webvision(tmp_path).ilsvrc12 is None
+
+
+@pytest.mark.parametrize("kept", [1, 6])
+def test_absent_classes_of_ilsvrc12_are_listed_and_the_others_tested(tmp_path: Path, kept: int) -> None:
+    make_webvision(tmp_path, num_ilsvrc12=kept)
+    empty = tmp_path / "imagenet" / "val" / "n01498041"
+    empty.mkdir()  # a folder without images is no better
+    source = read_webvision(tmp_path)
+    assert source.other_tests["ilsvrc12"][1].tolist() == list(range(kept))
+    assert [one.path for one in source.skipped] == [f"imagenet/val/{line.split()[0]}" for line in SYNSETS[kept:]]
+    assert source.skipped[-1].reason == "ILSVRC12: no images of the class stingray: not tested on it"
+
+
+@pytest.mark.parametrize("in_folders", [0, 6])
+def test_images_of_ilsvrc12_outside_of_class_folders_are_told(tmp_path: Path, in_folders: int) -> None:
+    make_webvision(tmp_path, num_ilsvrc12=in_folders)
+    for number in (8, 9):
+        write_image(tmp_path / "imagenet" / "val" / f"ILSVRC2012_val_{number:08d}.JPEG", 0, number)
+    source = read_webvision(tmp_path)
+    assert ("ilsvrc12" in source.other_tests) == bool(in_folders)
+    loose, *absent = source.skipped
+    assert loose.path == "imagenet/val"
+    assert "2 images are here, such as ILSVRC2012_val_00000008.JPEG" in loose.reason
+    assert "imagenet/val/n01440764/" in loose.reason
+    assert [one.path for one in absent] == (["imagenet/val/n01498041"] if in_folders else [])
 
 
 def test_classes_of_one_name_are_told_apart(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ WEBVISION = APPENDIX_B | {
     "lr": 0.01,
     "lr_drop_epoch": 50,
     "balanced_batches": 0,
-    "crop_size": 299,  # of 320: the released code
+    "crop_size": 227,  # of 256: the released code until July 2020
     "crop_padding": 0,
 }
 

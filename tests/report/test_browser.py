@@ -326,6 +326,33 @@ def test_a_run_without_epochs_paths_pictures_or_flags(browser: Any, open_page: C
     press(browser, Keys.ESCAPE)
 
 
+@pytest.mark.parametrize("num_divided", [None, 40])
+def test_labels_kept_are_a_share_of_those_divided(
+    browser: Any, open_page: Callable[..., None], num_divided: int | None
+) -> None:
+    """Runs of before the number was written divided all of the 200 samples."""
+    row = {"epoch": 1, "phase": "mix", "num_labeled": [30, 10]} | ({"num_divided": num_divided} if num_divided else {})
+    content = dataclasses.replace(invented_content(np.arange(200) % 2, ("a", "b")), rows=[row], kept_epoch=1)
+    open_page(content, lambda i: b"")
+    shares = [value.text for value in browser.find_elements(By.CSS_SELECTOR, "#training .legend output")]
+    assert shares == (["75.0 %", "25.0 %"] if num_divided else ["15.0 %", "5.0 %"])
+
+
+@pytest.mark.parametrize("clean", [False, True])
+def test_a_clean_validation_set_is_not_called_noisy(browser: Any, open_page: Callable[..., None], clean: bool) -> None:
+    content = invented_content(np.arange(200) % 2, ("a", "b"))
+    rows = [dict(row) | ({"val_is_clean": True} if clean else {}) for row in content.rows]
+    open_page(dataclasses.replace(content, rows=rows, choices=[]), lambda i: b"")
+    browser.find_element(By.CSS_SELECTOR, "#training .numbers summary").click()
+    said = [browser.find_element(By.ID, name).text.lower() for name in ("overview", "training")]
+    for noisy, right in (
+        ("accuracy on held-out noisy labels", "accuracy on clean validation images"),
+        ("held-out, noisy", "validation, clean"),
+        ("held-out acc.", "validation acc."),
+    ):
+        assert [noisy in " ".join(said), right in " ".join(said)] == [not clean, clean]
+
+
 # Contrast of every visible text against what is painted behind it, as WCAG defines it.
 CONTRAST = r"""
 const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });

@@ -91,11 +91,17 @@ def test_many_classes_give_pairs_and_no_map() -> None:
 def test_numbers_that_json_does_not_know_are_null() -> None:
     content = dataclasses.replace(
         small(),
-        rows=[{"epoch": 1, "test_acc": math.nan, "val_acc": np.float32(1 / 3), "secret": 1}],
+        rows=[
+            {"epoch": 1, "test_acc": math.nan, "val_acc": np.float32(1 / 3), "secret": 1},
+            {"epoch": 2, "val_is_clean": True, "num_labeled": [3, 4], "num_divided": 6},
+        ],
         noise_rate=math.inf,
     )
     page = payload(content, lambda i: b"")
-    assert page["rows"] == [{"epoch": 1, "test_acc": None, "val_acc": 0.3333}]
+    assert page["rows"] == [
+        {"epoch": 1, "test_acc": None, "val_acc": 0.3333},
+        {"epoch": 2, "val_is_clean": True, "num_labeled": [3, 4], "num_divided": 6},
+    ]
     assert page["noise_rate"] is None
     json.dumps(page, allow_nan=False)
 

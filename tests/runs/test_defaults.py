@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from official_trees import make_clothing1m
 from PIL import Image
 from toys import save_toy
 
 from dividemix.errors import InputError
 from dividemix.presets import preset_fields
+from dividemix.runs.choices import Choice
 from dividemix.runs.defaults import _seconds_per_epoch, choose
 from dividemix.runs.job import Job
 from dividemix.runs.run import Run
@@ -47,6 +49,12 @@ def test_the_small_network_gets_a_rate_of_its_own(tmp_path) -> None:
     assert chosen(data)["lr"] == chosen(data, net="small_cnn")["lr"] == 0.04
     assert "lr" not in chosen(data, net="preact_resnet18")
     assert "lr" not in chosen(data, lr=0.01)
+
+
+def test_nothing_is_held_out_of_data_with_validation_images(tmp_path) -> None:
+    make_clothing1m(tmp_path)
+    _, choices = choose(*job_for("clothing1m", root=str(tmp_path), image_size=16))
+    assert Choice("holdout", 0.0, "the data has validation images of its own") in choices
 
 
 def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path) -> None:

@@ -15,6 +15,7 @@ from toys import settled
 
 from dividemix.algorithm import dividemix
 from dividemix.algorithm.ensemble import predict_probs
+from dividemix.cli import main
 from dividemix.errors import InputError
 from dividemix.runs.export import export
 from dividemix.runs.job import Job
@@ -54,7 +55,9 @@ def test_clothing1m_keeps_the_epoch_that_is_best_on_clean_validation_images(tmp_
     best = max((row for row in rows if row["phase"] == "mix"), key=lambda row: (row["val_acc"], row["epoch"]))
     assert all(row["val_is_clean"] and row["num_val"] == 14 for row in rows)
     assert run.kept_epoch == best["epoch"]
-    assert run.summary()["kept_acc"] == best["test_acc"]
+    summary = run.summary()
+    assert (summary["kept_acc"], summary["kept_val_acc"]) == (best["test_acc"], best["val_acc"])
+    assert all(row["num_divided"] == 12 for row in rows[1:])
     assert all(sum(histogram["counts"]) == 12 for row in rows[1:] for histogram in row["loss_histograms"])
     issues = run.label_issues()
     assert issues.clean_prob.shape == (2, 42)
@@ -110,6 +113,22 @@ def test_webvision_is_tested_on_both_sets_by_its_first_and_its_first_five_guesse
         top5 = sum(label in order[:5] for order, label in zip(orders, labels, strict=True))
         assert rows[-1][f"{name}_acc"] == pytest.approx(100 * top1 / len(labels))
         assert rows[-1][f"{name}_top5"] == pytest.approx(100 * top5 / len(labels))
+    summary = run.summary()
+    assert "kept_val_acc" not in summary
+    assert summary["kept_acc"] == rows[-1]["test_acc"]
+    for name in ("ilsvrc12_acc", "test_top5", "ilsvrc12_top5"):
+        assert summary[name] == rows[-1][name]
+
+
+def test_evaluate_says_how_well_each_set_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_webvision(tmp_path / "data")
+    (row,) = Run.create(tmp_path / "run", webvision(tmp_path / "data", epochs=1)).train()
+    assert main(["evaluate", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name, begin in (("test", ""), ("ilsvrc12", "ilsvrc12, 7 images: ")):
+        alone = ", ".join(f"{accuracy:.2f} %" for accuracy in row[f"{name}_acc_by_net"])
+        figures = f"accuracy {row[f'{name}_acc']:.2f} %, top-5 {row[f'{name}_top5']:.2f} %"
+        assert f"{begin}{figures} ({alone} by each network alone)" in lines
 
 
 def test_without_ilsvrc12_its_columns_are_not_there(tmp_path: Path) -> None:

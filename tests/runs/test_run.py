@@ -113,7 +113,8 @@ def test_metrics_and_summary_tell_what_the_epochs_did(tmp_path, job):
         names, numbers = ["test_acc_by_net", "loss"], []
         if row["phase"] == "mix":
             names = ["test_acc_by_net", "loss_x", "loss_u", "loss_reg", "num_labeled", "clean_auc", "loss_histograms"]
-            numbers = ["noise_rate", "lambda_u"]
+            numbers = ["num_divided", "noise_rate", "lambda_u"]
+            assert row["num_divided"] == NUM_TRAIN
             assert [sum(histogram["counts"]) for histogram in row["loss_histograms"]] == [NUM_TRAIN] * 2
         assert all(len(row[name]) == 2 for name in names)
         assert set(row) == {"epoch", "phase", "seconds", "profile", "test_acc", *names, *numbers}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from toys import NUM_CLASSES, NUM_TRAIN, SETTINGS, save_toy
 
+from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.job import Job
 from dividemix.runs.run import Run
 from dividemix.runs.selection import best_epoch
@@ -49,6 +50,7 @@ def test_the_kept_epoch_is_the_last_within_an_error_of_the_best_on_held_out_labe
     summary = json.loads((run.directory.path / "summary.json").read_text())
     assert summary["kept_epoch"] == run.kept_epoch
     assert summary["kept_acc"] == run.rows[run.kept_epoch - 1]["test_acc"]
+    assert summary["kept_val_acc"] == run.rows[run.kept_epoch - 1]["val_acc"]
 
 
 def test_the_model_is_that_of_the_kept_epoch(run) -> None:
@@ -68,6 +70,18 @@ def test_a_finished_run_writes_the_same_again(run) -> None:
     assert list(again.train()) == []
     assert {name: (run.directory.path / name).read_bytes() for name in before} == before
     assert again.report().is_file()
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({}, "the last epoch about as good as any on 1,000 held-out noisy labels: 70.0 %"),
+        ({"val_is_clean": True}, "the best epoch on 1,000 clean validation images: 70.0 %"),
+    ],
+)
+def test_the_kept_epoch_has_its_reason(row, reason) -> None:
+    (choice,) = late_choices([{"val_acc": 70.0, "num_val": 1000} | row], 1)
+    assert choice == Choice("kept_epoch", 1, reason)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 HELP = "test a trained run"
 
@@ -36,12 +37,22 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     assert run.material.test is not None  # test_probs has raised otherwise
     labels = run.material.test.labels.cpu().numpy()
     console.print(f"{arguments.run}: {run.job.method}, {arguments.checkpoint} checkpoint, {len(labels)} test images")
-    console.print(f"accuracy {scoring.accuracy(probs.mean(axis=0), labels):.2f} %", end="")
-    alone = ", ".join(f"{scoring.accuracy(net_probs, labels):.2f} %" for net_probs in probs)
-    console.print(f" ({alone} by each network alone)" if len(probs) > 1 else "")
+    console.print(_line(scoring.test_scores(probs, labels)), soft_wrap=True)
+    for name, images in run.material.other_tests.items():
+        scores = scoring.test_scores(run.test_probs(name), images.labels.cpu().numpy())
+        console.print(f"{name}, {len(images.labels)} images: {_line(scores)}", soft_wrap=True)
     table = Table("class", title="Recall in percent", title_justify="left")
     table.add_column("recall", justify="right")
     for name, recall in scoring.class_recall(probs.mean(axis=0), labels, run.material.classes).items():
         table.add_row(name, "-" if recall is None else f"{recall:.1f}")
     console.print(table)
     return 0
+
+
+def _line(scores: dict[str, Any]) -> str:
+    """The accuracies on one test set in words."""
+    words = f"accuracy {scores['acc']:.2f} %"
+    if "top5" in scores:
+        words += f", top-5 {scores['top5']:.2f} %"
+    alone = [f"{accuracy:.2f} %" for accuracy in scores["acc_by_net"]]
+    return f"{words} ({', '.join(alone)} by each network alone)" if len(alone) > 1 else words

@@ -252,6 +252,8 @@ def _show_beginning(run: "Run") -> None:
         console.print(f"left out {len(skipped)} of the files, all listed in {where}; {first}", soft_wrap=True)
     if run.weights is not None:
         console.print(str(run.weights), soft_wrap=True)
+    elif run.job.data == "clothing1m" and not run.state.epoch:
+        console.print("starts from random weights; the paper's runs start from ImageNet's: --weights FILE")
     if not run.state.epoch:
         for choice in run.choices:
             console.print(f"{choice.name} {choice.value}: {choice.reason}", soft_wrap=True)

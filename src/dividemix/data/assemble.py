@@ -45,7 +45,7 @@ class Listing:
     skipped: Sequence[Skipped] = ()
     """Images that were left out already; they count among those that cannot be used."""
     ignored: Sequence[Skipped] = ()
-    """What was found and is no image: listed, not counted."""
+    """What was found and is no image, or is absent as a whole: listed, not counted."""
 
 
 def assemble(listing: Listing, *, image_size: int | None = None, memory_gb: float = 4.0) -> Source:

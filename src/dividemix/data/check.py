@@ -129,6 +129,12 @@ def _check_listed(listed: _Listed, root: Path, decode: bool, progress: Progress)
         if listing is None:
             yield Finding("note", what, "none here: nothing is tested on them")
             continue
+        if listing.ignored:
+            first = "; ".join(f"{one.path}: {one.reason}" for one in listing.ignored[:_NUM_NAMED])
+            num_more = len(listing.ignored) - _NUM_NAMED
+            yield Finding("missing", what, first + (f"; and {num_more} more" if num_more > 0 else ""))
+        if not len(listing.files):
+            continue
         missing = [path for path, size in zip(listing.paths, sizes[split], strict=True) if size < 0]
         damaged = [f"{path} (empty)" for path, size in zip(listing.paths, sizes[split], strict=True) if size == 0]
         rows = np.flatnonzero(sizes[split] > 0).tolist() if decode else []

@@ -22,6 +22,7 @@ from dividemix.errors import InputError
 
 _CHUNK = 2**18  # bytes: small enough to show progress on a slow line
 _PATIENCE = 60.0  # seconds without a byte
+_GZIP = b"\x1f\x8b"  # with which the archive begins
 
 Progress = Callable[[int, int], None]  # bytes that are there, bytes in all
 
@@ -66,26 +67,48 @@ def _download(archive: Archive, url: str, part: Path, progress: Progress) -> Non
         return  # the check sum decides
     response, done = _answer(url, done)
     with response:
-        if response.length is not None and done + response.length != archive.size:
+        if (size := _whole_size(response, done)) not in (None, archive.size):
             raise InputError(
-                f"{url}: a file of {done + response.length} bytes, but the official {archive.name} has {archive.size}: "
+                f"{url}: a file of {size} bytes, but the official {archive.name} has {archive.size}: "
                 "give the address of that one with --url"
+            )
+        chunk = _next_chunk(response, url, done, archive.size)
+        if done == 0 and not _GZIP.startswith(chunk[: len(_GZIP)]):  # before what is there is thrown away
+            raise InputError(
+                f"{url}: the answer is not the archive {archive.name} but something else, such as a page to log in: "
+                "give the address of the archive with --url"
             )
         with part.open("ab") as file:
             file.truncate(done)
             progress(done, archive.size)
-            while done < archive.size:
-                try:
-                    chunk = response.read(min(_CHUNK, archive.size - done))
-                except (OSError, HTTPException) as error:
-                    raise _broken(url, done, archive.size, str(error)) from error
-                if not chunk:
-                    raise _broken(url, done, archive.size, "closed by the server")
+            while True:
                 file.write(chunk)
                 done += len(chunk)
                 progress(done, archive.size)
+                if done == archive.size:
+                    break
+                chunk = _next_chunk(response, url, done, archive.size)
             file.flush()
             os.fsync(file.fileno())
+
+
+def _whole_size(response: HTTPResponse, done: int) -> int | None:
+    """How many bytes the whole file has by the server's word, of which `done` come before the answer."""
+    total = response.headers.get("Content-Range", "").rpartition("/")[2]
+    if total.isdecimal():
+        return int(total)
+    return None if response.length is None else done + response.length
+
+
+def _next_chunk(response: HTTPResponse, url: str, done: int, size: int) -> bytes:
+    """At least one byte more, and none beyond the size."""
+    try:
+        chunk = response.read(min(_CHUNK, size - done))
+    except (OSError, HTTPException) as error:
+        raise _broken(url, done, size, str(error)) from error
+    if not chunk:
+        raise _broken(url, done, size, "closed by the server")
+    return chunk
 
 
 def _broken(url: str, done: int, size: int, why: str) -> InputError:

@@ -91,13 +91,15 @@ class ImageFiles:
             if not self._checked and _is_damaged(file, error):
                 warnings.warn(f"{name}: {error}; taken for a black image", DamagedImageWarning, stacklevel=2)
                 return np.zeros(self._image_shape, dtype=np.uint8)
-            raise InputError(f"{name}: {error}, but it was readable at the start: leave the data as it is") from error
+            before = "readable" if self._checked else "there"
+            raise InputError(f"{name}: {error}, but it was {before} at the start: leave the data as it is") from error
 
 
 def _is_damaged(file: "ImageLike | None", error: UnreadableImage) -> bool:
     """Whether the file is there and can be read, and only what it holds is wrong."""
     is_there = not isinstance(file, Path) or file.is_file()
-    return is_there and getattr(error.__cause__, "errno", None) is None
+    is_readable = getattr(error.__cause__, "errno", None) is None and not isinstance(error.__cause__, MemoryError)
+    return is_there and is_readable
 
 
 def image_digest(image: NDArray[np.uint8]) -> bytes:

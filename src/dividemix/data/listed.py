@@ -6,6 +6,7 @@ the same when it is resumed. A file that is gone by then ends the run with an er
 """
 
 import hashlib
+import os
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def file_sizes(files: Sequence[ImageLike]) -> NDArray[np.int64]:
 def _size(file: ImageLike) -> int:
     assert isinstance(file, Path)
     try:
-        found = file.stat()
+        found = os.stat(file)  # noqa: PTH116 (half as long as Path.stat, which a million files feel)
     except (OSError, ValueError):  # ValueError: a name that no file can have
         return -1
     return found.st_size if stat.S_ISREG(found.st_mode) else -1

@@ -154,6 +154,9 @@ def _mini_note(job: Job) -> str:
 
 _NOTES = {
     "table3": ("Ours is the test accuracy of the epoch that is best on the validation images.",),
+    "table4": (
+        "The paper does not say which epoch its figures are of: each of ours is of the best one on its own images.",
+    ),
     "table6": (
         "The paper does not say which epoch its figures are of: ours are of the best one.",
         "Table 7 has no lambda_u for 40 and 60 %: ours is that of 50 %.",

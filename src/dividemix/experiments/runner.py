@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -140,9 +141,11 @@ def _write_table(plan: Plan, folder: Path, out: Path, command: str, console: Con
     for path, content in contents.items():
         atomic.write_text(path, content)
     head, *body = tables.to_grid(plan, cells)
-    shown = Table(*head, title=tables.heading(plan), title_justify="left")
+    shown = Table(*head, title=tables.heading(plan), title_justify="left", box=box.SIMPLE_HEAD)
     for line in body:
         shown.add_row(*line)
+    if not console.is_terminal:
+        console.width = 120  # a file has no window; the default of 80 would cut the methods' names
     console.print(shown)
     for remark in (*plan.notes, *(f"Machine: {machine}" for machine in machines)):
         console.print(remark, soft_wrap=True)

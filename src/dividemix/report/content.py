@@ -21,8 +21,9 @@ class PageContent:
     choices: Sequence[tuple[str, str, str]]
     """(setting, value, reason): what was chosen automatically."""
     rows: Sequence[Mapping[str, Any]]
-    """Epochs as in metrics.jsonl: epoch, phase, test_acc, val_acc (on held-out noisy labels), num_labeled, clean_auc,
-    noise_rate; what is absent or None is not shown."""
+    """Epochs as in metrics.jsonl: epoch, phase, test_acc, val_acc (on held-out noisy labels or, with val_is_clean, on
+    clean validation images), num_labeled out of num_divided, clean_auc, noise_rate; what is absent or None is not
+    shown."""
     divisions: Sequence[Mapping[str, Any]]
     """One for each epoch and net: epoch, net, low and high (range of the losses), counts (bins), clean_curve and
     wrong_curve (expected counts of the two mixture components in each bin), and wrong_counts where that is known."""

@@ -19,7 +19,10 @@ MAX_MATRIX_CLASSES = 40  # more make a heat map of cells too small to hit
 _MAX_PAIRS = 40
 _MAX_THUMBNAIL_BYTES = 9_000_000  # of all thumbnails as files, which base64 makes 12 MB of the page
 _NUM_LIKELY = 3
-_ROW_KEYS = ("epoch", "phase", "test_acc", "val_acc", "num_labeled", "clean_auc", "noise_rate")
+_ROW_KEYS = (
+    *("epoch", "phase", "test_acc", "val_acc", "val_is_clean"),
+    *("num_labeled", "num_divided", "clean_auc", "noise_rate"),
+)
 _DIVISION_KEYS = ("epoch", "net", "low", "high", "counts", "clean_curve", "wrong_curve", "wrong_counts")
 _SIGNATURES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
 

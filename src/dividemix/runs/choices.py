@@ -21,6 +21,9 @@ def late_choices(rows: Sequence[dict[str, Any]], kept_epoch: int) -> list[Choice
         reason = f"in the last epoch, by an estimated noise of {last['noise_rate']:.1%}"
         choices.append(Choice("lambda_u", last["lambda_u"], reason))
     if "val_acc" in kept:
-        held_out = f"{kept['num_val']:,} held-out noisy labels: {kept['val_acc']:.1f} %"
-        choices.append(Choice("kept_epoch", kept_epoch, f"the last epoch about as good as any on {held_out}"))
+        is_clean = kept.get("val_is_clean", False)
+        best = "the best epoch" if is_clean else "the last epoch about as good as any"
+        images = "clean validation images" if is_clean else "held-out noisy labels"
+        reason = f"{best} on {kept['num_val']:,} {images}: {kept['val_acc']:.1f} %"
+        choices.append(Choice("kept_epoch", kept_epoch, reason))
     return choices

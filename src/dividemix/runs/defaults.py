@@ -88,7 +88,9 @@ def _by_samples(source: Source) -> list[Choice]:
     if counts.max() > _IMBALANCED * max(counts.min(), 1):
         reason = "the regulariser asks for all classes equally often, and here they differ"
         choices.append(Choice("lambda_r", 0.0, f"{reason}: {counts.min():,} to {counts.max():,} samples"))
-    if np.median(counts[counts > 0]) >= _MIN_PER_CLASS:
+    if source.val_images is not None:
+        choices.append(Choice("holdout", 0.0, "the data has validation images of its own"))
+    elif np.median(counts[counts > 0]) >= _MIN_PER_CLASS:
         choices.append(
             Choice("holdout", 0.1, "samples held out, with labels as noisy as all, choose the epoch to keep")
         )

@@ -48,6 +48,11 @@ class Material:
     digest: str  # of images, labels and classes: the same data has the same
 
     @property
+    def tests(self) -> dict[str, ArrayData]:
+        """All sets to test on, by name; the first is "test", where there is one."""
+        return ({} if self.test is None else {"test": self.test}) | self.other_tests
+
+    @property
     def labels(self) -> NDArray[np.int64]:
         """Given labels (N,)."""
         labels: NDArray[np.int64] = self.everything.labels.cpu().numpy()

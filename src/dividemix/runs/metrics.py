@@ -14,20 +14,14 @@ from dividemix.runs import scoring
 from dividemix.runs.loss_histogram import loss_histogram
 from dividemix.runs.material import Material
 
-_TOP = 5  # predictions among which the label counts as recognised, where there are more classes
-
 
 def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Material) -> dict[str, Any]:
     """The row, with `seconds` still to be filled in."""
-    test, holdout = material.test, material.holdout
+    holdout = material.holdout
     row: dict[str, Any] = {"epoch": report.epoch, "phase": report.phase, "seconds": 0.0, "test_acc": None}
-    tests = ({} if test is None else {"test": test}) | material.other_tests
-    for name, images in tests.items():
-        probs, labels = predict_probs(nets, images).cpu().numpy(), images.labels.cpu().numpy()
-        row[f"{name}_acc"] = scoring.accuracy(probs.mean(axis=0), labels)
-        row[f"{name}_acc_by_net"] = [scoring.accuracy(net_probs, labels) for net_probs in probs]
-        if len(material.classes) > _TOP:
-            row[f"{name}_top5"] = scoring.top_accuracy(probs.mean(axis=0), labels, _TOP)
+    for name, images in material.tests.items():
+        scores = scoring.test_scores(predict_probs(nets, images).cpu().numpy(), images.labels.cpu().numpy())
+        row |= {f"{name}_{score}": value for score, value in scores.items()}
     if holdout is not None:
         probs = predict_probs(nets, holdout).cpu().numpy()
         row["val_acc"] = scoring.accuracy(probs.mean(axis=0), holdout.labels.cpu().numpy())
@@ -36,6 +30,7 @@ def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Materi
             row["val_is_clean"] = True
     if report.divisions:
         row["num_labeled"] = [len(division.labeled) for division in report.divisions]
+        row["num_divided"] = int(report.divisions[0].divided.sum())  # all divisions of an epoch are of the same samples
         row["noise_rate"], row["lambda_u"] = report.noise_rate, report.lambda_u
         is_wrong = _is_wrong(material)
         if is_wrong is not None:

@@ -34,7 +34,9 @@ class Pace:
         num_warmup_samples = 2 * config.balanced_batches * config.batch_size or self.num_train
         mix_epoch = config.num_divided(self.num_train) * (self.divide + self.mix * _share_labeled(job.noise))
         test = self.num_test * self.divide * config.epochs
-        return num_warmup * num_warmup_samples * self.warmup + (config.epochs - num_warmup) * mix_epoch + test
+        at_the_end = self.num_train * self.divide  # every label is judged once more
+        training = num_warmup * num_warmup_samples * self.warmup + (config.epochs - num_warmup) * mix_epoch
+        return training + test + at_the_end
 
 
 def measure(job: Job, source: "Source | None" = None) -> Pace:

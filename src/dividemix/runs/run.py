@@ -187,12 +187,15 @@ class Run:
             if self.finished:  # also where a process died between the last checkpoint and this
                 self._finish()
 
-    def test_probs(self) -> NDArray[np.float32]:
-        """Probabilities (K, N, C) of the test images by each net; their mean over K is the ensemble's prediction."""
-        test = self.material.test
-        if test is None:
-            raise InputError(f"{self.directory.path}: its data has no test images")
-        return predict_probs(self.state.nets, test).cpu().numpy()
+    def test_probs(self, name: str = "test") -> NDArray[np.float32]:
+        """Probabilities (K, N, C) of the test images by each net; their mean over K is the ensemble's prediction.
+
+        `name` is that of another set to test on, of those that the material has.
+        """
+        tests = self.material.tests
+        if name not in tests:
+            raise InputError(f"{self.directory.path}: its data has no {name} images")
+        return predict_probs(self.state.nets, tests[name]).cpu().numpy()
 
     def predict_proba(self, images: Any) -> NDArray[np.float32]:
         """Probabilities (N, C), by the nets of the kept epoch, of images as `dividemix.train` takes them.
@@ -232,8 +235,8 @@ class Run:
         if noise is not None:
             summary["noise"] = {"spec": self.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
         summary["kept_epoch"] = self.kept_epoch
+        summary |= scoring.kept_scores(self.rows[self.kept_epoch - 1], self.material.tests)
         if test is not None:
-            summary["kept_acc"] = self.rows[self.kept_epoch - 1]["test_acc"]
             with self._kept_nets():
                 probs = self.test_probs().mean(axis=0)
             summary["class_recall"] = scoring.class_recall(probs, test.labels.cpu().numpy(), self.material.classes)

@@ -1,13 +1,15 @@
 """Scores. Here, and not in training, true labels are looked at.
 
-Shapes: N samples, C classes.
+Shapes: N samples, C classes, K networks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+_TOP = 5  # predictions among which the label counts as recognised, where there are more classes
 
 
 def clean_auc(clean_prob: NDArray[np.float64], is_clean: NDArray[np.bool_]) -> float | None:
@@ -36,6 +38,20 @@ def top_accuracy(probs: NDArray[np.float32], labels: NDArray[np.int64], k: int) 
     return float(100 * np.mean((largest == labels[:, None]).any(axis=1)))
 
 
+def test_scores(probs: NDArray[np.float32], labels: NDArray[np.int64]) -> dict[str, Any]:
+    """Accuracies in percent on images to test on, from probs (K, N, C).
+
+    `acc` of the networks together, `acc_by_net` of each alone, and `top5` together where there are more than five
+    classes.
+    """
+    together = probs.mean(axis=0)
+    scores = {
+        "acc": accuracy(together, labels),
+        "acc_by_net": [accuracy(net_probs, labels) for net_probs in probs],
+    }
+    return scores | ({"top5": top_accuracy(together, labels, _TOP)} if probs.shape[2] > _TOP else {})
+
+
 def class_recall(
     probs: NDArray[np.float32], labels: NDArray[np.int64], classes: Sequence[str]
 ) -> dict[str, float | None]:
@@ -45,6 +61,17 @@ def class_recall(
         name: float(100 * right[labels == label].mean()) if (labels == label).any() else None
         for label, name in enumerate(classes)
     }
+
+
+def kept_scores(row: dict[str, Any], tests: Iterable[str]) -> dict[str, Any]:
+    """What the summary says of the epoch that is kept, from its metrics, given the names of the sets to test on.
+
+    `kept_acc` on the test images and `kept_val_acc` on those that chose the epoch, where there are any; the other
+    accuracies under the names that they have in the metrics, such as test_top5 and ilsvrc12_acc.
+    """
+    names = {"test_acc": "kept_acc", "val_acc": "kept_val_acc"}
+    measured = [f"{test}_{score}" for test in tests for score in ("acc", "top5")]
+    return {names.get(name, name): row[name] for name in [*measured, "val_acc"] if name in row}
 
 
 def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dividemix.errors import InputError
 
 NUM_CLASSES = 50  # "the first 50 classes of the Google image subset" (Section 4.1)
 LISTS = ("info/synsets.txt", "info/train_filelist_google.txt", "info/val_filelist.txt")
-IMAGE_SIZE = 320  # the side from which 299 pixels are cropped, as the released code does
+IMAGE_SIZE = 256  # the side from which 227 pixels are cropped, as the released code did when the paper came out
 _VAL_FOLDERS = ("val_images_256", "val")
 _ILSVRC12 = "imagenet/val"
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of pixels in [0, 1]: ImageNet's, from the released code
@@ -22,7 +22,7 @@ _EXPECTED = f"the folder that holds {', '.join(LISTS)}, google/ and {' or '.join
 
 
 class WebVision(NamedTuple):
-    """What the lists name; `ilsvrc12` is None where its images are not there."""
+    """What the lists name; `ilsvrc12` is None where nothing of it is there, and ignores what is there only in part."""
 
     train: Listing
     test: Listing
@@ -50,10 +50,10 @@ def list_webvision(root: Path) -> WebVision:
 
 
 def read_webvision(root: Path | None, image_size: int | None = None) -> Source:
-    """WebVision in or at `root`, at 320 x 320 pixels unless `image_size` says otherwise.
+    """WebVision in or at `root`, at 256 x 256 pixels unless `image_size` says otherwise.
 
     That files are there is checked, that they can be decoded is not (see `listed`). Without ILSVRC12's images those
-    are not tested on, which is noted among what was left out.
+    are not tested on, which is noted among what was left out; so is each of its classes that is absent.
 
     Raises:
         InputError: naming the list, for one that is missing or wrong, or if most images are missing.
@@ -68,9 +68,12 @@ def read_webvision(root: Path | None, image_size: int | None = None) -> Source:
     if found.ilsvrc12 is None:
         skipped.append(Skipped(_ILSVRC12, "no images of ILSVRC12 here: not tested on them"))
     else:
-        ilsvrc12 = find_listed(found.ilsvrc12, side)
-        other_tests["ilsvrc12"] = (ilsvrc12.images, ilsvrc12.labels)
-        skipped += [Skipped(one.path, f"ILSVRC12: {one.reason}") for one in ilsvrc12.skipped]
+        left_out = list(found.ilsvrc12.ignored)
+        if len(found.ilsvrc12.files):
+            ilsvrc12 = find_listed(found.ilsvrc12, side)
+            other_tests["ilsvrc12"] = (ilsvrc12.images, ilsvrc12.labels)
+            left_out += ilsvrc12.skipped
+        skipped += [Skipped(one.path, f"ILSVRC12: {one.reason}") for one in left_out]
     assert found.train.classes is not None
     return Source(
         name="webvision",
@@ -111,16 +114,37 @@ def _listing(path: Path, folder: Path, classes: tuple[str, ...]) -> Listing:
 
 
 def _ilsvrc12(folder: Path, synsets: list[str], classes: tuple[str, ...]) -> Listing | None:
-    """The images in a folder for each class."""
-    names, labels = [], []
+    """The images in a folder for each class; absent classes, and images outside of such folders, are ignored."""
+    names, labels, absent = [], [], []
     for number, (wnid, name) in enumerate(zip(synsets, classes, strict=True)):
-        for subfolder in (wnid, str(number)):
-            if (folder / subfolder).is_dir():
-                files = [f.name for f in (folder / subfolder).iterdir() if f.suffix.lower() in image_suffixes()]
-                names += [f"{subfolder}/{file}" for file in natural_sorted(files)]
-                labels += [name] * len(files)
-                break
-    if not names:
+        subfolder = next((one for one in (wnid, str(number)) if (folder / one).is_dir()), wnid)
+        files = _images_in(folder / subfolder)
+        names += [f"{subfolder}/{file}" for file in files]
+        labels += [name] * len(files)
+        if not files:
+            absent.append(Skipped(f"{_ILSVRC12}/{subfolder}", f"no images of the class {name}: not tested on it"))
+    loose = _images_in(folder)
+    if not names and not loose:
         return None
-    paths = [f"{_ILSVRC12}/{name}" for name in names]
-    return Listing(where=str(folder), files=FilesUnder(folder, names), paths=paths, labels=labels, classes=classes)
+    ignored = absent if names else []  # of none at all, one line tells it
+    if loose:
+        reason = (
+            f"{len(loose)} images are here, such as {loose[0]}, but not in a folder for each class: move each into the"
+            f" folder of its class, {_ILSVRC12}/{synsets[0]}/ and so on (ILSVRC12's development kit tells the classes)"
+        )
+        ignored = [Skipped(_ILSVRC12, reason), *ignored]
+    return Listing(
+        where=str(folder),
+        files=FilesUnder(folder, names),
+        paths=[f"{_ILSVRC12}/{name}" for name in names],
+        labels=labels,
+        classes=classes,
+        ignored=ignored,
+    )
+
+
+def _images_in(folder: Path) -> list[str]:
+    """Names of the images right in a folder, in natural order; none if it is not there."""
+    if not folder.is_dir():
+        return []
+    return natural_sorted([file.name for file in folder.iterdir() if file.suffix.lower() in image_suffixes()])

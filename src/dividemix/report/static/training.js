@@ -7,7 +7,10 @@ function showOverview() {
   if (isNumber(DATA.noise_rate)) figures.push(["Wrong labels, estimated", percent(DATA.noise_rate)]);
   figures.push(["Labels flagged", count(DATA.num_issues)]);
   if (isNumber(kept.test_acc)) figures.push(["Test accuracy", `${kept.test_acc.toFixed(1)}\u00a0%`]);
-  else if (isNumber(kept.val_acc)) figures.push(["Accuracy on held-out noisy labels", `${kept.val_acc.toFixed(1)}\u00a0%`]);
+  else if (isNumber(kept.val_acc)) {
+    const what = valIsClean() ? "Accuracy on clean validation images" : "Accuracy on held-out noisy labels";
+    figures.push([what, `${kept.val_acc.toFixed(1)}\u00a0%`]);
+  }
   if (DATA.num_skipped) figures.push(["Unreadable, skipped", count(DATA.num_skipped)]);
   $(".figures", section).append(...terms(figures));
   $(".facts", section).append(...terms(DATA.facts));
@@ -15,18 +18,23 @@ function showOverview() {
   else $(".choices").remove();
 }
 
+/** Whether the epoch to keep was chosen by validation images with clean labels, not by samples held out. */
+function valIsClean() {
+  return DATA.rows.some((row) => row.val_is_clean);
+}
+
 /** The points of one value over the epochs, epochs without it left out. */
 function overEpochs(value) {
   return DATA.rows.map((row) => [row.epoch, value(row)]).filter((point) => isNumber(point[1]));
 }
 
-/** A series for each net's entry of a list in the rows. */
-function byNet(key, scale) {
+/** A series for each net's entry of a list in the rows, times scale(row). */
+function byNet(key, scale = () => 1) {
   const numNets = Math.max(0, ...DATA.rows.map((row) => row[key]?.length ?? 0));
   return Array.from({ length: numNets }, (_, net) => ({
     name: `network ${net + 1}`,
     kind: net === 0 ? "first" : "second",
-    points: overEpochs((row) => (isNumber(row[key]?.[net]) ? row[key][net] * scale : null)),
+    points: overEpochs((row) => (isNumber(row[key]?.[net]) ? row[key][net] * scale(row) : null)),
   })).filter((one) => one.points.length);
 }
 
@@ -55,14 +63,15 @@ function showTraining() {
   }
   const accuracy = [
     { name: "test", kind: "first", points: overEpochs((row) => row.test_acc) },
-    { name: "held-out, noisy", kind: "second", points: overEpochs((row) => row.val_acc) },
+    { name: valIsClean() ? "validation, clean" : "held-out, noisy", kind: "second", points: overEpochs((row) => row.val_acc) },
   ].filter((one) => one.points.length);
-  const labeled = byNet("num_labeled", 100 / DATA.num_samples);
-  const auc = byNet("clean_auc", 1);
+  // An epoch may divide only some of the samples; runs of before that was written divided all.
+  const labeled = byNet("num_labeled", (row) => 100 / (row.num_divided ?? DATA.num_samples));
+  const auc = byNet("clean_auc");
   const inPercent = (value) => `${value.toFixed(1)}\u00a0%`;
   const charts = $("#training .charts");
   if (accuracy.length) charts.append(epochChart("Accuracy in percent", accuracy, inPercent));
-  if (labeled.length) charts.append(epochChart("Labels kept, percent of all", labeled, inPercent, [0, 100]));
+  if (labeled.length) charts.append(epochChart("Labels kept, percent of those divided", labeled, inPercent, [0, 100]));
   if (auc.length) {
     const low = Math.min(0.5, ...auc.flatMap((one) => one.points.map((point) => point[1])));
     charts.append(epochChart("AUC: right labels from wrong", auc, (value) => value.toFixed(3), [low, 1]));
@@ -86,7 +95,8 @@ function showNumbers() {
         list(row.clean_auc, (value) => decimals(value, 3)),
         percent(row.noise_rate),
       ]);
-      const headings = ["Epoch", "Phase", "Test acc.", "Held-out acc.", "Labels kept", "AUC", "Estimated noise"];
+      const validation = valIsClean() ? "Validation acc." : "Held-out acc.";
+      const headings = ["Epoch", "Phase", "Test acc.", validation, "Labels kept", "AUC", "Estimated noise"];
       const used = headings.map((_, column) => column < 2 || lines.some((line) => line[column] !== "–"));
       const cut = (cells) => cells.filter((_, column) => used[column]);
       $(".scroller", details).replaceChildren(table(cut(headings), lines.map(cut)));
