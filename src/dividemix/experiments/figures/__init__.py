@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from dividemix.experiments.setups import describe
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_LETTERS_AN_INCH = 12  # of the title
 _PACKAGES = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -45,7 +47,8 @@ def draw(plan: Plan, folder: Path, out: Path) -> list[Path]:
     with matplotlib.rc_context(_STYLE):
         figure = drawings[plan.name](plan, folder)
         last = list(plan.sources.values())[-1].runs[0].job
-        title = f"{plan.name.replace('figure', 'Figure ')}, {plan.scale} scale\n{describe(last)}"
+        about = textwrap.fill(describe(last), width=int(_LETTERS_AN_INCH * figure.get_figwidth()))
+        title = f"{plan.name.replace('figure', 'Figure ')}, {plan.scale} scale\n{about}"
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
         return [_save(figure, out / f"{plan.name}-{plan.scale}.{ending}") for ending in ("svg", "png")]
 
