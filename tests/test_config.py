@@ -25,7 +25,7 @@ WHOLE = {  # field: smallest allowed
 }
 ABOVE_ZERO = ("lr", "temperature", "alpha")
 FROM_ZERO = ("weight_decay", "lambda_u", "lambda_r")
-ZERO_TO_ONE = ("momentum", "clean_threshold", "keep_agreed_up_to")
+ZERO_TO_ONE = ("momentum", "clean_threshold", "keep_all_up_to")
 NUMBERS = ABOVE_ZERO + FROM_ZERO + ZERO_TO_ONE
 SWITCHES = (
     "final_norm",
@@ -184,7 +184,7 @@ def test_the_ablations_are_off_unless_asked_for() -> None:
     config = Config()
     assert (config.co_training, config.refine_labels, config.mixture) == (True, True, "gaussian")
     assert not config.lambda_u_auto
-    assert config.keep_agreed_up_to == 0.0
+    assert config.keep_all_up_to == 0.0
 
 
 def test_replace_checks_again() -> None:

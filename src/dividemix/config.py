@@ -56,11 +56,8 @@ class Config:
         "global",
         "per_class",
     )
-    keep_agreed_up_to: float = _field(
-        0.0,
-        "estimated noise below which a label that the dividing network predicts is kept, however large its loss",
-        low=0,
-        high=1,
+    keep_all_up_to: float = _field(
+        0.0, "estimated noise below which every label is kept, however large its loss", low=0, high=1
     )
 
     num_views: int = _field(2, "M: augmented views of each sample", low=1)

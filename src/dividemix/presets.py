@@ -63,7 +63,7 @@ PRESETS: dict[str, Preset] = {
             "division": "per_class",
             "alpha": 0.5,
             "norm_per_view": False,
-            "keep_agreed_up_to": 0.15,
+            "keep_all_up_to": 0.125,
             "lambda_u_auto": True,
             "labeled_only": True,
             "lr_schedule": "cosine",

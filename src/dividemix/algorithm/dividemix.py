@@ -114,8 +114,8 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
     for values, predicted in zip(state.loss_history.mean(dim=1).flip(0), predictions.flip(0), strict=True):
         w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
         noise = noise_rate(w, predicted, labels)
-        if noise < config.keep_agreed_up_to:
-            w = torch.where(predicted == labels, w.clamp_min(config.clean_threshold), w)
+        if noise < config.keep_all_up_to:
+            w = torch.ones_like(w)
         division = divide(w, config.clean_threshold, config.batch_size).among(samples, len(data.labels))
         divisions.append(replace(division, values=values, mixtures=mixtures, noise_rate=noise))
     state.progress.lap("co_divide")
