@@ -19,7 +19,7 @@ def late_choices(rows: Sequence[dict[str, Any]], kept_epoch: int) -> list[Choice
     choices, last, kept = [], rows[-1], rows[kept_epoch - 1]
     if "lambda_u" in last:
         reason = f"in the last epoch, by an estimated noise of {last['noise_rate']:.1%}"
-        choices.append(Choice("lambda_u", last["lambda_u"], reason))
+        choices.append(Choice("lambda_u", round(last["lambda_u"], 2), reason))
     if "val_acc" in kept:
         is_clean = kept.get("val_is_clean", False)
         best = "the best epoch" if is_clean else "the last epoch about as good as any"
