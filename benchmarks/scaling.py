@@ -53,7 +53,7 @@ def _epoch(*, num_samples: int = 1_000, num_classes: int = 10, num_views: int = 
     """Seconds per sample of a co-divide and a training of one net."""
     config = replace(_CONFIG, num_views=num_views)
     images, labels = draw_images(num_samples, num_classes=num_classes, side=_SIDE)
-    data = array_data(images, labels, config, num_classes=num_classes)
+    data = array_data(images, labels, config)
     nets = [
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         for net in two_nets(config, num_classes=num_classes, side=_SIDE)

@@ -76,12 +76,11 @@ def draw_images(num_images: int, *, num_classes: int = 10, side: int = 32) -> tu
     return np.clip(patterns[labels] + 40 * noise, 0, 255).astype(np.uint8), labels
 
 
-def array_data(images: Images, labels: Labels, config: Config, *, num_classes: int = 10) -> ArrayData:
+def array_data(images: Images, labels: Labels, config: Config) -> ArrayData:
     """The images as DivideMix trains on them."""
     return ArrayData(
         images,
         labels,
-        num_classes=num_classes,
         mean=MEAN,
         std=STD,
         crop_padding=config.crop_padding,

@@ -34,7 +34,7 @@ class TinyData:
         true = torch.arange(num_samples) % NUM_CLASSES
         wrong = torch.rand(num_samples, generator=generator) < noise
         self.labels = torch.where(wrong, (true + 1) % NUM_CLASSES, true)
-        self.num_classes = NUM_CLASSES
+        self.at_once = 512
         centres = torch.randn(NUM_CLASSES, *IMAGE_SHAPE, generator=generator, dtype=torch.float64)
         spread = torch.randn(num_samples, *IMAGE_SHAPE, generator=generator, dtype=torch.float64)
         self.images = centres[true] + 0.5 * spread

@@ -220,12 +220,10 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _data(self, rows: NDArray[Any], labels: NDArray[np.int64], device: torch.device) -> ArrayData | FeatureData:
         """Rows (n, n_features_in_) as what the networks are fed from."""
-        num_classes = len(self.classes_)
         if len(self.input_shape_) == 1:
             return FeatureData(
                 rows,
                 labels,
-                num_classes=num_classes,
                 mean=self.mean_,
                 std=self.std_,
                 noise_std=self.noise_std,
@@ -234,7 +232,6 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return ArrayData(
             rows.reshape(-1, *self.input_shape_),
             labels,
-            num_classes=num_classes,
             mean=self.mean_,
             std=self.std_,
             crop_padding=max(1, round(min(self.input_shape_[:2]) / 12)),

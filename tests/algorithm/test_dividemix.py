@@ -533,7 +533,6 @@ def test_given_labels_are_mixed_as_they_are() -> None:
     assert num_checked > 0
 
 
-@pytest.mark.filterwarnings("ignore::dividemix.errors.DegenerateDivisionWarning")
 def test_every_label_is_kept_where_the_estimated_noise_is_low() -> None:
     """Oracle: the first division without it, whose estimate stays the same."""
     data, made = TinyData(noise=0.3), []

@@ -63,9 +63,7 @@ def made_data() -> DoubleData:
     order = np.arange(NUM_SAMPLES)
     labels = (order + (order % 5 == 0)) % NUM_CLASSES
     mean, std = pixel_statistics(images)
-    return DoubleData(
-        images, labels, num_classes=NUM_CLASSES, mean=mean, std=std, crop_padding=CONFIG.crop_padding, flip=CONFIG.flip
-    )
+    return DoubleData(images, labels, mean=mean, std=std, crop_padding=CONFIG.crop_padding, flip=CONFIG.flip)
 
 
 def made_net(k: int) -> nn.Module:

@@ -22,14 +22,14 @@ MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
 
 def array_data(**options: int | bool) -> ArrayData:
-    return ArrayData(IMAGES, LABELS, num_classes=4, mean=MEAN, std=STD, **options)
+    return ArrayData(IMAGES, LABELS, mean=MEAN, std=STD, **options)
 
 
 def file_data(**options: int | bool) -> ArrayData:
     """The same images, each in a file of its own."""
     files = [encoded(image) for image in IMAGES]
     images = ImageFiles(files, (6, 5, 3), np.arange(20), np.zeros((20, 16), np.uint8))
-    return ArrayData(images, LABELS, num_classes=4, mean=MEAN, std=STD, **options)
+    return ArrayData(images, LABELS, mean=MEAN, std=STD, **options)
 
 
 def pixels(images: torch.Tensor) -> NDArray[np.uint8]:
@@ -85,7 +85,13 @@ def test_images_stay_uint8_and_labels_int64() -> None:
     assert data.images.dtype == torch.uint8
     assert data.labels.dtype == torch.int64
     assert data.labels.tolist() == LABELS.tolist()
-    assert data.num_classes == 4
+
+
+@pytest.mark.parametrize(("side", "crop_size", "at_once"), [(4, 0, 512), (64, 0, 512), (224, 0, 83), (320, 299, 46)])
+def test_the_larger_the_images_the_fewer_are_evaluated_at_once(side: int, crop_size: int, at_once: int) -> None:
+    images = np.broadcast_to(np.uint8(0), (3, side, side, 1))
+    data = ArrayData(images, np.zeros(3, np.int64), mean=MEAN[:1], std=STD[:1], crop_size=crop_size)
+    assert data.at_once == at_once
 
 
 @pytest.mark.parametrize("shape", [(7, 5, 4, 1), (9, 3, 3, 3), (1, 1, 1, 2)])
@@ -109,7 +115,7 @@ def test_a_constant_channel_has_deviation_one(level: int) -> None:
 
 def test_statistics_normalise_to_mean_zero_and_deviation_one() -> None:
     mean, std = pixel_statistics(IMAGES)
-    data = ArrayData(IMAGES, LABELS, num_classes=4, mean=mean, std=std)
+    data = ArrayData(IMAGES, LABELS, mean=mean, std=std)
     (images,) = data.plain([torch.arange(20)])
     np.testing.assert_allclose(images.mean(dim=(0, 2, 3)).numpy(), 0, atol=1e-5)
     np.testing.assert_allclose(images.std(dim=(0, 2, 3), unbiased=False).numpy(), 1, atol=1e-5)

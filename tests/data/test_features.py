@@ -13,7 +13,7 @@ LABELS = RNG.integers(0, 4, size=20)
 
 def feature_data(noise_std: float = 0.0) -> FeatureData:
     mean, std = feature_statistics(FEATURES)
-    return FeatureData(FEATURES, LABELS, num_classes=4, mean=mean, std=std, noise_std=noise_std)
+    return FeatureData(FEATURES, LABELS, mean=mean, std=std, noise_std=noise_std)
 
 
 def test_plain_gives_the_standardised_rows_of_each_batch() -> None:
@@ -28,7 +28,6 @@ def test_labels_are_the_given_ones() -> None:
     data = feature_data()
     assert data.labels.dtype == torch.int64
     assert data.labels.tolist() == LABELS.tolist()
-    assert data.num_classes == 4
 
 
 def test_augmented_adds_noise_of_the_size_asked_for_to_every_number() -> None:
@@ -69,12 +68,12 @@ def test_a_constant_feature_is_left_at_zero(value: float) -> None:
     features = np.full((13, 1), value)
     mean, std = feature_statistics(features)
     assert std == 1.0
-    data = FeatureData(features, np.zeros(13, np.int64), num_classes=2, mean=mean, std=std)
+    data = FeatureData(features, np.zeros(13, np.int64), mean=mean, std=std)
     np.testing.assert_allclose(data.features.numpy(), 0, atol=1e-12)
 
 
 def test_an_absurd_value_stays_finite() -> None:
     mean, std = feature_statistics(FEATURES)
     rows = np.array([[1e300, -1e300, 0.0]])
-    data = FeatureData(rows, np.zeros(1, np.int64), num_classes=4, mean=mean, std=std)
+    data = FeatureData(rows, np.zeros(1, np.int64), mean=mean, std=std)
     assert data.features.isfinite().all()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dividemix.algorithm.batchnorm import counted_as
-from dividemix.algorithm.divide import Division, clean_probability, divide, noise_rate, normalise
+from dividemix.algorithm.divide import Division, clean_probability, divide, keep_all, noise_rate, normalise
 from dividemix.algorithm.draw import draw, epoch_samples, sweep
 from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
 from dividemix.algorithm.mixmatch import co_guess, co_refine, mixup
@@ -115,16 +115,18 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
         w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
         noise = noise_rate(w, predicted, labels)
         if noise < config.keep_all_up_to:
-            w = torch.ones_like(w)
-        division = divide(w, config.clean_threshold, config.batch_size).among(samples, len(data.labels))
-        divisions.append(replace(division, values=values, mixtures=mixtures, noise_rate=noise))
+            division = keep_all(len(w))
+        else:
+            division = divide(w, config.clean_threshold, config.batch_size)
+        division = replace(division, values=values, mixtures=mixtures, noise_rate=noise)
+        divisions.append(division.among(samples, len(data.labels)))
     state.progress.lap("co_divide")
     return losses, divisions
 
 
 def sample_losses(state: State, data: TrainingData, samples: Tensor) -> tuple[Tensor, Tensor]:
     """Cross-entropy (K, n) of every net on the samples as they are, against given labels (Eq. 1); its predictions."""
-    batches = samples[sweep(len(samples))]
+    batches = samples[sweep(len(samples), data.at_once)]
     losses, predictions = [], []
     with torch.inference_mode():
         for net in state.nets:

@@ -35,7 +35,7 @@ def draw(index: Tensor, num_batches: int, batch_size: int, generator: torch.Gene
     return index[order[: num_batches * batch_size]].view(num_batches, batch_size)
 
 
-def sweep(num_samples: int, at_most: int = 512) -> Tensor:
+def sweep(num_samples: int, at_most: int) -> Tensor:
     """Batches (number, size) that go through samples 0 to num_samples - 1 in order, all of one size.
 
     One size means one shape of everything, which a compiled net wants. The last sample is repeated to fill the last

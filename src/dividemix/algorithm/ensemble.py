@@ -18,6 +18,6 @@ def predict_probs(nets: Sequence[nn.Module], data: TrainingData) -> Tensor:
     for net in nets:
         net.eval()
     num_samples = len(data.labels)
-    stream = data.plain(sweep(num_samples))
+    stream = data.plain(sweep(num_samples, data.at_once))
     probs = [torch.stack([torch.softmax(net(x), dim=1) for net in nets]) for x in stream]
     return torch.cat(probs, dim=1)[:, :num_samples]

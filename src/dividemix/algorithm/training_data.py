@@ -18,8 +18,8 @@ class TrainingData(Protocol):
         """Given labels (N,), int64, on the device that trains."""
 
     @property
-    def num_classes(self) -> int:
-        """C."""
+    def at_once(self) -> int:
+        """How many samples to evaluate in a batch, at most."""
 
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W), each row augmented on its own: Augment(x)."""

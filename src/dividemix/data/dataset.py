@@ -14,6 +14,8 @@ from dividemix.data.pixel_statistics import pixel_statistics
 
 __all__ = ["ArrayData", "pixel_statistics"]
 
+_PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate; 512 images of 64 pixels, and no more than that of smaller ones
+
 
 class ArrayData:
     """N images (N, H, W, channels) uint8 and given labels (N,), streamed in index batches.
@@ -28,7 +30,6 @@ class ArrayData:
         images: NDArray[np.uint8] | ImageFiles,
         labels: NDArray[np.int64],
         *,
-        num_classes: int,
         mean: tuple[float, ...],
         std: tuple[float, ...],
         crop_padding: int = 0,
@@ -42,13 +43,18 @@ class ArrayData:
         else:
             self.images = torch.from_numpy(np.ascontiguousarray(images)).to(device)
         self.labels = torch.from_numpy(labels).to(device)
-        self.num_classes = num_classes
         self._index: Tensor | None = None  # (N,): where the samples' images are, if this is a subset
         self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
         self._std = torch.tensor(std, dtype=torch.float32, device=device)
         self._crop_padding = crop_padding
         self._crop_size = crop_size
         self._flip = flip
+
+    @property
+    def at_once(self) -> int:
+        """How many images to evaluate in a batch: many, and fewer the larger they are."""
+        height, width = (self._crop_size,) * 2 if self._crop_size else self.images.shape[1:3]
+        return max(1, min(512, _PIXELS_AT_ONCE // (height * width)))
 
     def subset(self, index: NDArray[np.int64]) -> "ArrayData":
         """The samples that index (n,) names, counted anew from 0; the images are shared, not copied."""

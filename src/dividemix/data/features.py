@@ -26,7 +26,6 @@ class FeatureData:
         features: NDArray[np.floating],
         labels: NDArray[np.int64],
         *,
-        num_classes: int,
         mean: NDArray[np.float64],
         std: NDArray[np.float64],
         noise_std: float = 0.0,
@@ -35,8 +34,12 @@ class FeatureData:
         standardised = ((features - mean) / std).clip(-_FARTHEST, _FARTHEST)
         self.features = torch.from_numpy(standardised.astype(np.float32)).to(device)
         self.labels = torch.from_numpy(labels).to(device)
-        self.num_classes = num_classes
         self._noise_std = noise_std
+
+    @property
+    def at_once(self) -> int:
+        """How many samples to evaluate in a batch."""
+        return 512
 
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
         """For each index batch (R,) its features (R, D), every number with noise of its own."""

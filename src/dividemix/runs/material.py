@@ -103,14 +103,7 @@ def gather(job: Job, device: torch.device, source: Source | None = None) -> Mate
     mean, std = source.mean, source.std
     if mean is None or std is None:
         mean, std = pixel_statistics(source.train_images)
-    hold = partial(
-        ArrayData,
-        num_classes=len(source.classes),
-        mean=mean,
-        std=std,
-        crop_size=job.config.crop_size,
-        device=device,
-    )
+    hold = partial(ArrayData, mean=mean, std=std, crop_size=job.config.crop_size, device=device)
     everything = hold(source.train_images, labels, crop_padding=job.config.crop_padding, flip=job.config.flip)
     train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.config.seed)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
