@@ -31,7 +31,7 @@ Layer = tuple[nn.Conv2d, torch.Size, torch.Size]  # a convolution, the shapes of
 def run(options: Options) -> Outcome:
     """Both widths."""
     wide = _measure(64, batch_size=8 if options.quick else 64, num_steps=1, repeats=1 if options.quick else 3)
-    narrow = _measure(16, batch_size=64, num_steps=1 if options.quick else 3, repeats=1 if options.quick else 5)
+    narrow = _measure(16, batch_size=64, num_steps=1 if options.quick else 3, repeats=1 if options.quick else 9)
     return Outcome(wide.rows + narrow.rows, wide.figures | narrow.figures)
 
 
