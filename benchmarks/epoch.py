@@ -95,7 +95,7 @@ def _rehearse(nets: list[nn.Module], data: ArrayData, test: ArrayData) -> None:
     """An epoch on few images, in which every graph is compiled: all batch sizes of the whole occur in it."""
 
     def few(images: ArrayData) -> ArrayData:
-        num_kept = sweep(len(images.labels)).shape[1]
+        num_kept = sweep(len(images.labels), images.at_once).shape[1]
         return array_data(images.images[:num_kept].numpy(), images.labels[:num_kept].numpy(), CONFIG)
 
     rehearsal = few(data)
