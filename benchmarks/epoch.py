@@ -5,6 +5,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 from torch import Tensor, nn
 
 from benchmarks.contract import Options, Outcome, Row
@@ -95,8 +96,8 @@ def _rehearse(nets: list[nn.Module], data: ArrayData, test: ArrayData) -> None:
     """An epoch on few images, in which every graph is compiled: all batch sizes of the whole occur in it."""
 
     def few(images: ArrayData) -> ArrayData:
-        num_kept = sweep(len(images.labels), images.at_once).shape[1]
-        return array_data(images.images[:num_kept].numpy(), images.labels[:num_kept].numpy(), CONFIG)
+        kept = np.arange(sweep(len(images.labels), images.at_once).shape[1])
+        return array_data(images.pixels(kept), images.labels[: len(kept)].numpy(), CONFIG)
 
     rehearsal = few(data)
     state = State.start(nets, len(rehearsal.labels), CONFIG)

@@ -14,6 +14,7 @@ from benchmarks.plain import mixture_posterior
 from benchmarks.timing import Work, apart, medians, readable, timed
 from dividemix.algorithm.divide import normalise
 from dividemix.algorithm.mixture import fit_gaussians, two_means_start
+from dividemix.engine.memory import keep_freed_memory
 
 
 def run(options: Options) -> Outcome:
@@ -67,6 +68,7 @@ def _plain(num_losses: int) -> Work:
 
 
 def _ours(num_losses: int) -> Work:
+    keep_freed_memory()  # as in a run
     losses = _losses(num_losses)
     return timed(lambda: fit_gaussians(losses).low_prob(losses))
 

@@ -58,7 +58,8 @@ def pictures(options: Options) -> Pictures:
     else:
         name = "CIFAR-10 images"
         source = read_cifar10(options.cifar)
-        assert source.test_images is not None
+        assert isinstance(source.train_images, np.ndarray)
+        assert isinstance(source.test_images, np.ndarray)
         assert source.test_labels is not None
         train, test = (source.train_images, source.train_labels), (source.test_images, source.test_labels)
     true_labels = train[1][:num_train]

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 Work = Callable[[], float]  # does the work once and returns the seconds that count
 Name = TypeVar("Name", bound=Hashable)
+_REST = 0.3  # seconds
 
 
 def timed(work: Callable[[], object]) -> Work:
@@ -49,11 +50,19 @@ def _serve(make: Callable[[], Work], asked: Connection) -> None:
 
 
 def medians(works: Mapping[Name, Work], *, repeats: int, warmups: int = 1) -> dict[Name, float]:
-    """Each work's median seconds over `repeats` rounds of all of them, after rounds that do not count."""
+    """Each work's median seconds over `repeats` rounds of all of them, after rounds that do not count.
+
+    Before each there is a rest, in which the threads of the one before stop spinning.
+    """
+
+    def rested(work: Work) -> float:
+        time.sleep(_REST)
+        return work()
+
     for _ in range(warmups):
         for work in works.values():
             work()
-    rounds = [[work() for work in works.values()] for _ in range(repeats)]
+    rounds = [[rested(work) for work in works.values()] for _ in range(repeats)]
     return {name: statistics.median(column) for name, column in zip(works, zip(*rounds, strict=True), strict=True)}
 
 
