@@ -151,8 +151,9 @@ def _sklearn_fit(values: Array, start: Gaussians) -> GaussianMixture:
         return model.fit(values[:, None])
 
 
+@pytest.mark.parametrize("count", [9, pytest.param(VECTORS_PER_FAMILY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_posteriors_agree_with_sklearn(family: str) -> None:
+def test_posteriors_agree_with_sklearn(family: str, count: int) -> None:
     """Oracle: scikit-learn, same start, limits and floor; the column of its component with the smaller mean.
 
     Where the values lie within far less than the floor's standard deviation, EM draws both means to one number and
@@ -160,7 +161,7 @@ def test_posteriors_agree_with_sklearn(family: str) -> None:
     right. That needs values that are not normalised: only "hair apart" may come to it.
     """
     ties = 0
-    for values in _vectors(family, VECTORS_PER_FAMILY):
+    for values in _vectors(family, count):
         tensor = torch.from_numpy(values)
         mixture = fit_gaussians(tensor)
         model = _sklearn_fit(values, two_means_start(tensor))
