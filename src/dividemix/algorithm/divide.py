@@ -66,9 +66,6 @@ def clean_probability(
     """
     clean_prob = torch.ones_like(normalised)
     mixtures: list[tuple[float, Mixture]] = []
-    if normalised.min() == normalised.max():
-        _warn("all losses are equal: no label can be told from another, so all are kept in this epoch")
-        return clean_prob, mixtures
     everyone = torch.ones_like(labels, dtype=torch.bool)
     for group in [everyone] if division == "global" else [labels == label for label in labels.unique()]:
         values = normalised[group]
@@ -76,6 +73,9 @@ def clean_probability(
             fitted = _FITS[mixture](values)
             clean_prob[group] = fitted.low_prob(values)
             mixtures.append((len(values) / len(normalised), fitted))
+    if not mixtures:
+        where = "" if division == "global" else ", within each class"
+        _warn(f"all losses are equal or nearly so{where}: no label can be told from another, so all are kept")
     return clean_prob, mixtures
 
 
