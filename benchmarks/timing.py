@@ -52,7 +52,7 @@ def _serve(make: Callable[[], Work], asked: Connection) -> None:
 def medians(works: Mapping[Name, Work], *, repeats: int, warmups: int = 1) -> dict[Name, float]:
     """Each work's median seconds over `repeats` rounds of all of them, after rounds that do not count.
 
-    Before each there is a rest, in which the threads of the one before stop spinning.
+    Before each that counts there is a rest, in which the threads of the one before stop spinning.
     """
 
     def rested(work: Work) -> float:

@@ -14,7 +14,7 @@ from dividemix.data.pixel_statistics import pixel_statistics
 
 __all__ = ["ArrayData", "pixel_statistics"]
 
-_PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate; 512 images of 64 pixels, and no more than that of smaller ones
+_PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate: 512 images, the most, up to 90 x 90 pixels
 
 
 class ArrayData:

@@ -50,7 +50,7 @@ def penultimate(net: nn.Module, data: TrainingData, index: Tensor) -> NDArray[np
     hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))
     try:
         net.eval()
-        for images in data.plain(index.split(512)):
+        for images in data.plain(index.split(data.at_once)):
             net(images)
     finally:
         hook.remove()
