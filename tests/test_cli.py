@@ -466,7 +466,10 @@ MISTAKES = {
     ),
     "missing config": (words("--config", "c.yaml"), "c.yaml: cannot be read"),
     "config that is no YAML": (text("c.yaml", "lr: [", "--config", "c.yaml"), "c.yaml: not YAML"),
-    "config with an unknown name": (text("c.yaml", "lamda_u: 3", "--config", "c.yaml"), "unknown setting 'lamda_u'"),
+    "config with an unknown name": (
+        text("c.yaml", "lamda_u: 3", "--config", "c.yaml"),
+        "c.yaml: unknown setting 'lamda_u'",
+    ),
     "config with a list as data": (text("c.yaml", "data: [a, b]", "--config", "c.yaml"), r"data is \['a', 'b'\]"),
     "config with a number as noise": (text("c.yaml", "noise: 0.5", "toy.npz", "--config", "c.yaml"), "noise is 0.5"),
     "config with a list as method": (text("c.yaml", "method: [a]", "toy.npz", "--config", "c.yaml"), "method is"),

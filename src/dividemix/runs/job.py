@@ -47,9 +47,7 @@ class Job:
         Raises:
             InputError: for an unknown key or a value out of range.
         """
-        unknown = [key for key in values if key not in JOB_FIELDS and key not in CONFIG_FIELDS]
-        if unknown:
-            raise InputError(f"unknown setting {unknown[0]!r}: allowed are {', '.join(JOB_FIELDS + CONFIG_FIELDS)}")
+        _refuse_unknown(values)
         config = Config(**{key: value for key, value in values.items() if key in CONFIG_FIELDS})
         return cls(config=config, **{key: value for key, value in values.items() if key in JOB_FIELDS})
 
@@ -100,7 +98,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
     Raises:
-        InputError: if it is missing, not YAML, or not a mapping of names to values.
+        InputError: if it is missing, not YAML, or not a mapping of settings to values.
     """
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -110,11 +108,19 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise InputError(f"{path}: settings are needed as 'name: value' lines")
+    _refuse_unknown(values, where=f"{path}: ")
     for name in values:
         if name in _NUMBERS and isinstance(values[name], str):  # YAML 1.1 takes 1e-3 for text
             with contextlib.suppress(ValueError):
                 values[name] = float(values[name])
     return values
+
+
+def _refuse_unknown(values: Mapping[Any, Any], where: str = "") -> None:
+    allowed = JOB_FIELDS + CONFIG_FIELDS
+    for name in values:
+        if name not in allowed:
+            raise InputError(f"{where}unknown setting {name!r}: allowed are {', '.join(allowed)}")
 
 
 _TEXTS = {
