@@ -1,7 +1,7 @@
 """A training and its directory: create or resume it, train it epoch by epoch, evaluate it."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.algorithm.state import State
 from dividemix.data.noise import save_noise
 from dividemix.data.source import Source
-from dividemix.engine.checkpoint import load_checkpoint, remove_strays, save_checkpoint
+from dividemix.engine.checkpoint import load_checkpoint, remove_strays
 from dividemix.engine.device import choose_device
 from dividemix.engine.lock import exclusive
 from dividemix.engine.memory import keep_freed_memory
@@ -24,6 +23,7 @@ from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.nets.weights import WeightsReport, load_weights
 from dividemix.runs import results, scoring
+from dividemix.runs.checkpoints import copies, save_best, save_last
 from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
 from dividemix.runs.job import PLACES, Job
@@ -88,7 +88,7 @@ class Run:
             directory.write_json("env.json", environment(material.train.labels.device) | about_weights)
             if material.noise is not None and material.true_labels is not None:
                 save_noise(directory.path / "noise.json", material.noise, material.true_labels)
-            _save_last(directory, _copies(state), state.epoch, material, job)
+            save_last(directory, copies(state), state.epoch, material, job)
 
         directory = RunDirectory.create(path, fill, overwrite=overwrite)
         run = cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices))
@@ -270,28 +270,23 @@ class Run:
             except InputError:
                 saved = None
             if saved != self.state.epoch:
-                _save_best(self.directory, _copies(self.state), self.rows[-1])
+                save_best(self.directory, copies(self.state), self.rows[-1])
 
     def _save(self, row: dict[str, Any]) -> Callable[[], None]:
         """What puts an epoch on disk, from copies: metrics, the last checkpoint, by which it counts, then the best."""
         self.rows.append(row)
         epoch = self.state.epoch
         is_best = best_epoch(self.rows) == epoch
-        tensors = _copies(self.state)
+        tensors = copies(self.state)
 
         def save() -> None:
             self.directory.append_row(row)
-            _save_last(self.directory, tensors, epoch, self.material, self.job)
+            save_last(self.directory, tensors, epoch, self.material, self.job)
             self.saved_epoch = epoch
             if is_best:
-                _save_best(self.directory, tensors, row)
+                save_best(self.directory, tensors, row)
 
         return save
-
-
-def _copies(state: State) -> dict[str, Tensor]:
-    """The state's tensors in memory of their own, which training does not change."""
-    return {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.tensors().items()}
 
 
 def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True) -> tuple[Material, State]:
@@ -321,17 +316,3 @@ def _same(job: Job, stored: Job, path: Path) -> Job:
                 " resume it with the same settings, or use another --out"
             )
     return job
-
-
-def _save_best(directory: RunDirectory, tensors: Mapping[str, Tensor], row: dict[str, Any]) -> None:
-    nets = {name: tensor for name, tensor in tensors.items() if name.startswith("nets.")}
-    facts = {"epoch": row["epoch"], "test_acc": row["test_acc"], "val_acc": row.get("val_acc")}
-    save_checkpoint(directory.best, nets, tag=f"epoch-{row['epoch']:04d}", facts=facts)
-
-
-def _save_last(
-    directory: RunDirectory, tensors: Mapping[str, Tensor], epoch: int, material: Material, job: Job
-) -> None:
-    values = {name: value for name, value in job.values().items() if name not in PLACES}
-    facts = {"epoch": epoch, "data": material.digest, "job": values}
-    save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=facts)
