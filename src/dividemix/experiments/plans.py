@@ -25,9 +25,6 @@ from dividemix.experiments.setups import (
 )
 from dividemix.runs.job import Job
 
-# Where things lie and what computes: settings that do not make another run of it.
-PLACES = ("root", "test", "weights", "memory_gb", "device")
-
 
 @dataclass(frozen=True)
 class PlannedRun:
@@ -83,7 +80,8 @@ def run_name(job: Job, scale: str) -> str:
     It holds a hash of all settings that differ from their defaults, so that a setting added later renames no run.
     """
     defaults = Job(data="").values()
-    values = {key: value for key, value in job.values().items() if key not in PLACES and value != defaults[key]}
+    identity = {"data": job.data} | job.identity
+    values = {key: value for key, value in identity.items() if value != defaults[key]}
     digest = hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=4).hexdigest()
     ablations = [f"no_{name}" for name in ("co_training", "refine_labels") if not values.get(name, True)]
     ablations += [f"{job.config.num_views}_views"] if "num_views" in values else []

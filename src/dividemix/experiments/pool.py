@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dividemix.errors import InputError
-from dividemix.experiments.plans import PLACES, PlannedRun
+from dividemix.experiments.plans import PlannedRun
 from dividemix.runs.job import Job, read_settings
 from dividemix.runs.pace import Pace
 
@@ -40,12 +40,8 @@ def is_finished(run: PlannedRun, folder: Path) -> bool:
     path = folder / run.name
     if not (path / "config.yaml").is_file():
         return False
-    wanted, there = run.job.values(), Job.of(read_settings(path / "config.yaml")).values()
-    for name in wanted:
-        if name not in PLACES and wanted[name] != there[name]:
-            raise InputError(
-                f"{path}: the run there has {name} {there[name]}, not {wanted[name]}: move it away or use another --out"
-            )
+    if difference := run.job.difference(Job.of(read_settings(path / "config.yaml"))):
+        raise InputError(f"{path}: {difference}: move it away or use another --out")
     return (path / "summary.json").is_file()
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from dividemix.algorithm.state import State
 from dividemix.engine.checkpoint import save_checkpoint
 from dividemix.runs.directory import RunDirectory
-from dividemix.runs.job import PLACES, Job
+from dividemix.runs.job import Job
 from dividemix.runs.material import Material
 
 
@@ -19,8 +19,7 @@ def copies(state: State) -> dict[str, Tensor]:
 
 def save_last(directory: RunDirectory, tensors: Mapping[str, Tensor], epoch: int, material: Material, job: Job) -> None:
     """All that a run needs to go on, with what tells whether it is the same job on the same data."""
-    values = {name: value for name, value in job.values().items() if name not in PLACES}
-    facts = {"epoch": epoch, "data": material.digest, "job": values}
+    facts = {"epoch": epoch, "data": material.digest, "job": job.identity}
     save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=facts)
 
 

@@ -40,6 +40,18 @@ class Job:
         """Everything as one flat mapping with the names of the command line's flags."""
         return {name: getattr(self, name) for name in JOB_FIELDS} | dataclasses.asdict(self.config)
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that make it this run and no other: all but the places."""
+        return {name: value for name, value in self.values().items() if name not in PLACES}
+
+    def difference(self, stored: "Job") -> str | None:
+        """The first value in which a stored run is another one, in words; None if it is this one."""
+        there = stored.identity
+        differing = (name for name, value in self.identity.items() if value != there[name])
+        name = next(differing, None)
+        return None if name is None else f"the run there has {name} {there[name]}, not {self.identity[name]}"
+
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Job":
         """The job that such a mapping describes; what is absent takes its default.

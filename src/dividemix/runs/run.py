@@ -26,7 +26,7 @@ from dividemix.runs import results, scoring
 from dividemix.runs.checkpoints import copies, save_best, save_last
 from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
-from dividemix.runs.job import PLACES, Job
+from dividemix.runs.job import Job
 from dividemix.runs.label_issues import LabelIssues, find_issues
 from dividemix.runs.material import Material, gather
 from dividemix.runs.metrics import metrics_row
@@ -308,11 +308,6 @@ def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True
 
 def _same(job: Job, stored: Job, path: Path) -> Job:
     """The job, if it differs from the stored one in places only."""
-    wanted, there = job.values(), stored.values()
-    for name in wanted:
-        if name not in PLACES and wanted[name] != there[name]:
-            raise InputError(
-                f"{path}: the run there has {name} {there[name]}, not {wanted[name]}:"
-                " resume it with the same settings, or use another --out"
-            )
+    if difference := job.difference(stored):
+        raise InputError(f"{path}: {difference}: resume it with the same settings, or use another --out")
     return job
