@@ -189,6 +189,20 @@ def beta_low_posterior(mixture: BetaPair, values: Sequence[float], *, num_cells:
     return probs
 
 
+def plausibility(probs: Rows, labels: Sequence[int]) -> Row:
+    """The given label's share against the likeliest other class, each over its mean among the samples labelled so."""
+    means = []
+    for c in range(len(probs[0])):
+        own = [row[c] for row, label in zip(probs, labels, strict=True) if label == c]
+        means.append(math.fsum(own) / len(own) if own else 1.0)
+    shares = []
+    for row, label in zip(probs, labels, strict=True):
+        rival = max((c for c in range(len(row)) if c != label), key=lambda c: row[c])
+        mine, other = row[label] / means[label], row[rival] / means[rival]
+        shares.append(mine / (mine + other))
+    return shares
+
+
 def noise_rate(clean_prob: Sequence[float], predictions: Sequence[int], labels: Sequence[int]) -> float:
     """Mean over the samples of 1 - w_i where the prediction differs from the given label, of 0 where it does not."""
     total = 0.0

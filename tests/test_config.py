@@ -31,6 +31,7 @@ SWITCHES = (
     "final_norm",
     "co_training",
     "confidence_penalty",
+    "keep_plausible",
     "refine_labels",
     "mixup_per_sample",
     "norm_per_view",
@@ -184,6 +185,7 @@ def test_the_ablations_are_off_unless_asked_for() -> None:
     config = Config()
     assert (config.co_training, config.refine_labels, config.mixture) == (True, True, "gaussian")
     assert not config.lambda_u_auto
+    assert not config.keep_plausible
     assert config.keep_all_up_to == 0.0
 
 

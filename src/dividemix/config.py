@@ -56,6 +56,9 @@ class Config:
         "global",
         "per_class",
     )
+    keep_plausible: bool = _field(
+        False, "w_i is at least the label's share against the likeliest other class, each relative to its class's mean"
+    )
     keep_all_up_to: float = _field(
         0.0, "estimated noise below which every label is kept, however large its loss", low=0, high=1
     )

@@ -63,8 +63,11 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Weight of the loss on unlabeled samples; how much of it is in force depends on the noise that is estimated.
     lambda_r : float, default=0.0
         Weight of the regulariser that asks for all classes equally often; 1 helps against heavy noise where they are.
-    division : {"per_class", "global"}, default="per_class"
-        Whether losses are compared among the samples of one given label, or among all.
+    clean_threshold : float, default=0.5
+        Clean probability from which a sample keeps its label. Above the preset's, since small networks on few samples
+        learn wrong labels by heart, which makes them look plausible.
+    division : {"global", "per_class"}, default="global"
+        Whether losses are compared among all samples, or among those of one given label.
     alpha : float, default=0.5
         Parameter of mixup's Beta distribution.
     random_state : int, RandomState or None, default=None
@@ -127,7 +130,8 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         noise_std: float = 0.1,
         lambda_u: float = 25.0,
         lambda_r: float = 0.0,
-        division: str = "per_class",
+        clean_threshold: float = 0.5,
+        division: str = "global",
         alpha: float = 0.5,
         random_state: Any = None,
         device: str = "auto",
@@ -142,6 +146,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.noise_std = noise_std
         self.lambda_u = lambda_u
         self.lambda_r = lambda_r
+        self.clean_threshold = clean_threshold
         self.division = division
         self.alpha = alpha
         self.random_state = random_state

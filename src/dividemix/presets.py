@@ -60,7 +60,8 @@ PRESETS: dict[str, Preset] = {
             "warmup_epochs": 1,  # at least; chosen with the schedule
             "confidence_penalty": True,
             "loss_window": 5,
-            "division": "per_class",
+            "clean_threshold": 0.15,
+            "keep_plausible": True,
             "alpha": 0.5,
             "norm_per_view": False,
             "keep_all_up_to": 0.125,

@@ -194,13 +194,15 @@ def test_sample_losses_are_each_nets_cross_entropy_with_the_given_label(watched:
 def test_sample_losses_keep_their_place_when_they_take_several_batches() -> None:
     config, data = config_of(), TinyData(1025)
     state = start(config, data)
-    losses, predictions = sample_losses(state, data, torch.arange(len(data.labels)))
-    assert losses.shape == predictions.shape == (2, 1025)
-    for net, found, predicted in zip(state.nets, losses, predictions, strict=True):
+    losses, rivals, rival_losses = sample_losses(state, data, torch.arange(len(data.labels)))
+    assert losses.shape == rivals.shape == rival_losses.shape == (2, 1025)
+    for k, net in enumerate(state.nets):
         for i in (0, 1, 341, 342, 511, 512, 1023, 1024):
-            row = net.eval()(data.images[i : i + 1])[0].tolist()
-            assert float(found[i]) == pytest.approx(-oracles.log_softmax(row)[int(data.labels[i])], rel=1e-9)
-            assert int(predicted[i]) == row.index(max(row))
+            row, label, rival = net.eval()(data.images[i : i + 1])[0].tolist(), int(data.labels[i]), int(rivals[k, i])
+            assert float(losses[k, i]) == pytest.approx(-oracles.log_softmax(row)[label], rel=1e-9)
+            assert row[rival] == max(value for c, value in enumerate(row) if c != label)
+            assert rival != label
+            assert float(rival_losses[k, i]) == pytest.approx(-oracles.log_softmax(row)[rival], rel=1e-9)
 
 
 def test_each_net_gets_the_division_that_the_other_ones_losses_make(watched: MixEpoch) -> None:
@@ -242,6 +244,35 @@ def test_each_net_trains_on_its_own_division(watched: MixEpoch) -> None:
             assert {i for step in steps for i in step.index[half].tolist()} <= set(sides.tolist())
         # ceil(labeled / B) full batches pass every labeled sample at least once.
         assert {i for step in steps for i in step.index[:rows].tolist()} == set(division.labeled.tolist())
+
+
+@pytest.mark.parametrize("window", [1, 3])
+def test_keep_plausible_leaves_a_label_at_least_what_its_own_net_finds_plausible(window: int) -> None:
+    """Oracle: the mixture's posterior over the averaged losses, or the average plausibility where that is larger."""
+    config, data = config_of(epochs=6, loss_window=window, keep_plausible=True), TinyData()
+    state = start(config, data)
+    labels = data.labels.tolist()
+    losses: list[list[list[float]]] = [[], []]
+    plausible: list[list[list[float]]] = [[], []]
+    epochs = fit(state, data, config)
+    while state.epoch < config.epochs:
+        report, calls = record(state, epochs)
+        if report.phase == "warmup":
+            continue
+        for k in range(2):
+            logits = next(call for call in calls if call.k == k and len(call.x) == len(labels)).logits.tolist()
+            probs = [[math.exp(value) for value in oracles.log_softmax(row)] for row in logits]
+            losses[k].append(oracles.min_max(report.sample_losses[k].tolist()))
+            plausible[k].append(oracles.plausibility(probs, labels))
+            means = [
+                [math.fsum(values) / len(values) for values in zip(*past[-window:], strict=True)]
+                for past in (losses[k], plausible[k])
+            ]
+            expected = [max(pair) for pair in zip(oracles.low_posterior(means[0]), means[1], strict=True)]
+            division = report.divisions[1 - k]
+            assert division.clean_prob.tolist() == pytest.approx(expected, abs=1e-6)
+            assert any(w > posterior for w, posterior in zip(expected, oracles.low_posterior(means[0]), strict=True))
+    assert state.plausibility_history.shape == (2, window, len(labels))
 
 
 @pytest.mark.parametrize("window", [1, 3])

@@ -16,7 +16,14 @@ from dividemix.algorithm.state import State, learning_rate, under
 from dividemix.config import Config
 from dividemix.errors import DivergedError
 
-FIELDS: dict[str, Any] = {"epochs": 4, "warmup_epochs": 1, "batch_size": 4, "loss_window": 2, "rampup_epochs": 2}
+FIELDS: dict[str, Any] = {
+    "epochs": 4,
+    "warmup_epochs": 1,
+    "batch_size": 4,
+    "loss_window": 2,
+    "keep_plausible": True,
+    "rampup_epochs": 2,
+}
 
 
 def start(config: Config, data: TinyData, *, dropout: float = 0.3, scale_loss: bool = False) -> State:
@@ -87,8 +94,9 @@ def test_tensors_name_everything_that_training_moves() -> None:
     for k in range(2):
         assert len(under(f"momentum.{k}.", after)) == num_parameters
         assert under(f"nets.{k}.", after).keys() == state.nets[k].state_dict().keys()
-    assert after["loss_history"].shape == (2, 2, len(data.labels))
-    assert after["loss_history"].dtype == torch.float64
+    for history in ("loss_history", "plausibility_history"):
+        assert after[history].shape == (2, 2, len(data.labels))
+        assert after[history].dtype == torch.float64
     unmoved = [name for name in before if torch.equal(before[name], after[name])]
     assert unmoved == []
 
@@ -123,7 +131,7 @@ def test_start_builds_sgd_as_configured() -> None:
         assert group["dampening"] == 0
         assert [id(p) for p in group["params"]] == [id(p) for p in net.parameters()]
     assert state.epoch == 0
-    assert state.loss_history.shape == (2, 0, len(data.labels))
+    assert state.loss_history.shape == state.plausibility_history.shape == (2, 0, len(data.labels))
 
 
 def test_the_seed_decides_the_training() -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 
 import numpy as np
+import oracles
 import pytest
 import torch
 from tiny import TinyData, tiny_nets
@@ -36,6 +37,17 @@ def test_probabilities_losses_and_clean_probabilities_are_those_of_the_nets(foun
     for k in range(2):
         w, _ = clean_probability(normalise(torch.from_numpy(issues.losses[k])), data.labels, division="global")
         np.testing.assert_array_equal(issues.clean_prob[k], w.numpy())
+
+
+def test_clean_probabilities_are_at_least_plausibilities_where_the_training_keeps_plausible_labels(found) -> None:
+    issues, nets, data = found
+    kept = find_issues(nets, data, Config(keep_plausible=True), classes=CLASSES)
+    with torch.no_grad():
+        probs = [torch.softmax(net.eval()(data.images), dim=1).tolist() for net in nets]
+    for k in range(2):
+        plausible = oracles.plausibility(probs[k], data.labels.tolist())
+        np.testing.assert_allclose(kept.clean_prob[k], np.maximum(issues.clean_prob[k], plausible), atol=1e-6)
+    assert (kept.clean_prob > issues.clean_prob).any()
 
 
 def test_a_label_is_flagged_where_the_loss_and_the_prediction_speak_against_it(found) -> None:

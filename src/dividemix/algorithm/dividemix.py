@@ -13,7 +13,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dividemix.algorithm.batchnorm import counted_as
-from dividemix.algorithm.divide import Division, clean_probability, divide, keep_all, noise_rate, normalise
+from dividemix.algorithm.divide import (
+    Division,
+    clean_probability,
+    divide,
+    keep_all,
+    noise_rate,
+    normalise,
+    plausibility,
+    strongest_rivals,
+)
 from dividemix.algorithm.draw import draw, epoch_samples, sweep
 from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
 from dividemix.algorithm.mixmatch import co_guess, co_refine, mixup
@@ -104,16 +113,22 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
         raise InputError(f"co_training needs {num_nets(config)} net(s) as it is set: the state has {len(state.nets)}")
     samples = epoch_samples(data.labels, config.balanced_batches * config.batch_size, state.generator)
     # To the CPU: a few numbers a sample, and not every accelerator has float64.
-    losses, predictions = (each.cpu() for each in sample_losses(state, data, samples))
+    losses, rivals, rival_losses = (each.cpu() for each in sample_losses(state, data, samples))
     if not losses.isfinite().all():
         raise DivergedError(f"epoch {state.epoch + 1}: per-sample losses are not finite; try a smaller --lr")
-    normalised = torch.stack([normalise(net_losses) for net_losses in losses])
-    state.loss_history = torch.cat([state.loss_history, normalised[:, None]], dim=1)[:, -config.loss_window :]
     labels, divisions = data.labels.cpu()[samples], []
-    # Flipped: the last net's losses are for the first net.
-    for values, predicted in zip(state.loss_history.mean(dim=1).flip(0), predictions.flip(0), strict=True):
+    normalised = torch.stack([normalise(net_losses) for net_losses in losses])
+    state.loss_history = _extended(state.loss_history, normalised, config.loss_window)
+    if config.keep_plausible:
+        plausible = [plausibility(*judged, labels) for judged in zip(losses, rivals, rival_losses, strict=True)]
+        state.plausibility_history = _extended(state.plausibility_history, torch.stack(plausible), config.loss_window)
+    for k in reversed(range(len(state.nets))):  # the last net's losses are for the first net
+        values = state.loss_history[k].mean(dim=0)
         w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
-        noise = noise_rate(w, predicted, labels)
+        if config.keep_plausible:
+            w = torch.maximum(w, state.plausibility_history[k].mean(dim=0))
+        predictions = torch.where(rival_losses[k] < losses[k], rivals[k], labels)
+        noise = noise_rate(w, predictions, labels)
         if noise < config.keep_all_up_to:
             division = keep_all(len(w))
         else:
@@ -124,18 +139,21 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
     return losses, divisions
 
 
-def sample_losses(state: State, data: TrainingData, samples: Tensor) -> tuple[Tensor, Tensor]:
-    """Cross-entropy (K, n) of every net on the samples as they are, against given labels (Eq. 1); its predictions."""
+def sample_losses(state: State, data: TrainingData, samples: Tensor) -> tuple[Tensor, ...]:
+    """Cross-entropy (K, n) of every net on the samples as they are, against given labels (Eq. 1).
+
+    And for each net and sample the likeliest other class, and the cross-entropy against that.
+    """
     batches = samples[sweep(len(samples), data.at_once)]
-    losses, predictions = [], []
+    parts = []
     with torch.inference_mode():
         for net in state.nets:
             net.eval()
         for index, x in state.progress.watch("co-divide", zip(batches, data.plain(batches), strict=True), len(batches)):
-            logits = [net(x) for net in state.nets]
-            losses.append(torch.stack([F.cross_entropy(z, data.labels[index], reduction="none") for z in logits]))
-            predictions.append(torch.stack([z.argmax(dim=1) for z in logits]))
-    return torch.cat(losses, dim=1)[:, : len(samples)], torch.cat(predictions, dim=1)[:, : len(samples)]
+            logits, labels = torch.stack([net(x) for net in state.nets]), data.labels[index]
+            rivals = strongest_rivals(logits, labels)
+            parts.append((_cross_entropy(logits, labels.expand_as(rivals)), rivals, _cross_entropy(logits, rivals)))
+    return tuple(torch.cat(of_batches, dim=1)[:, : len(samples)] for of_batches in zip(*parts, strict=True))
 
 
 def train_epoch(state: State, k: int, division: Division, data: TrainingData, config: Config) -> dict[str, Tensor]:
@@ -193,6 +211,16 @@ def make_targets(
     peers = own[R:] if peer is net else F.softmax(peer(views[R:]), dim=1)
     q = co_guess(own[R:].unflatten(0, (M, -1)), peers.unflatten(0, (M, -1)), config.temperature)
     return torch.cat([y_hat.repeat(M, 1), q.repeat(M, 1)])
+
+
+def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Of each net and sample: logits (K, B, C), labels (K, B)."""
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
+
+
+def _extended(history: Tensor, latest: Tensor, window: int) -> Tensor:
+    """The history (K, W, n) with the latest epoch's values (K, n) at its end, cut to the window."""
+    return torch.cat([history, latest[:, None]], dim=1)[:, -window:]
 
 
 def _by_term(terms: list[dict[str, Tensor]]) -> dict[str, list[float]]:

@@ -1,4 +1,4 @@
-"""All that training changes: the nets, their optimisers, the generator, the loss history. A checkpoint is this."""
+"""All that training changes: the nets, their optimisers, the generator, the histories. A checkpoint is this."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dividemix.errors import DivergedError
 class State:
     """The state of a training after `epoch` epochs.
 
-    Shapes: K nets (DivideMix has two), n samples in a division, W epochs at most in the loss history.
+    Shapes: K nets (DivideMix has two), n samples in a division, W epochs at most in a history.
     """
 
     nets: list[nn.Module]
@@ -25,6 +25,7 @@ class State:
     scalers: list[torch.amp.GradScaler]  # of the loss, while nets compute in float16; idle otherwise
     generator: torch.Generator
     loss_history: Tensor  # (K, W, n) float64: normalised losses of the last divisions, newest last
+    plausibility_history: Tensor  # (K, W, n) float64: likewise of the given labels' plausibility, where it is asked for
     epoch: int
     progress: Progress
 
@@ -45,11 +46,15 @@ class State:
         scalers = [torch.amp.GradScaler(device.type, enabled=scale_loss) for _ in nets]
         generator = torch.Generator().manual_seed(config.seed)
         history = torch.zeros(len(nets), 0, config.num_divided(num_samples), dtype=torch.float64)
-        return cls(nets, optimizers, scalers, generator, history, epoch=0, progress=Progress())
+        return cls(nets, optimizers, scalers, generator, history, history.clone(), epoch=0, progress=Progress())
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything but the epoch, as named tensors: what a checkpoint stores."""
-        named = {"generator": self.generator.get_state(), "loss_history": self.loss_history}
+        named = {
+            "generator": self.generator.get_state(),
+            "loss_history": self.loss_history,
+            "plausibility_history": self.plausibility_history,
+        }
         for k, (net, optimizer) in enumerate(zip(self.nets, self.optimizers, strict=True)):
             named |= {f"nets.{k}.{name}": tensor for name, tensor in net.state_dict().items()}
             for i, moments in optimizer.state_dict()["state"].items():
@@ -65,6 +70,7 @@ class State:
         self.epoch = epoch
         self.generator.set_state(named["generator"])
         self.loss_history = named["loss_history"].clone()
+        self.plausibility_history = named["plausibility_history"].clone()
         self.load_nets(named)
         for k, optimizer in enumerate(self.optimizers):
             saved = optimizer.state_dict()

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dividemix.algorithm.divide import clean_probability, normalise
+from dividemix.algorithm.divide import clean_probability, normalise, plausibility, strongest_rivals
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
@@ -33,7 +33,7 @@ class LabelIssues:
     losses: NDArray[np.float64]
     """(K, N): cross-entropy of the given label by each network."""
     clean_prob: NDArray[np.float64]
-    """(K, N): posterior of the small-loss component, by each network's own losses."""
+    """(K, N): as a division of the training has it, by each network's own predictions."""
     sample_rows: NDArray[np.int64] | None = None
     """(N,): where each sample stands in the data as it was given, counted from 0; None: at its own index."""
 
@@ -123,18 +123,25 @@ def find_issues(
     """Judge every sample of the data by the nets as they are; paths and rows (N,) are the samples' own."""
     probs = predict_probs(nets, data).double().cpu()  # (K, N, C)
     labels = data.labels.cpu()
-    given = probs[:, torch.arange(len(labels)), labels]
-    losses = -given.clamp_min(1e-12).log()
-    clean_prob = [
-        clean_probability(normalise(values), labels, division=config.division, mixture=config.mixture)[0]
-        for values in losses
-    ]
+    all_losses = -probs.clamp_min(1e-12).log()  # against any class
+    losses = all_losses[:, torch.arange(len(labels)), labels]
+    clean_prob = torch.stack(
+        [
+            clean_probability(normalise(values), labels, division=config.division, mixture=config.mixture)[0]
+            for values in losses
+        ]
+    )
+    if config.keep_plausible:
+        rivals = strongest_rivals(probs, labels)
+        rival_losses = all_losses.gather(2, rivals[..., None]).squeeze(2)
+        judged = zip(losses, rivals, rival_losses, strict=True)
+        clean_prob = torch.maximum(clean_prob, torch.stack([plausibility(*by_net, labels) for by_net in judged]))
     return LabelIssues(
         classes=classes,
         paths=paths,
         labels=labels.numpy(),
         pred_probs=probs.mean(dim=0).float().numpy(),
         losses=losses.numpy(),
-        clean_prob=torch.stack(clean_prob).numpy(),
+        clean_prob=clean_prob.numpy(),
         sample_rows=rows,
     )
