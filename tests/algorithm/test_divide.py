@@ -183,9 +183,10 @@ def test_a_heap_is_clean_without_a_mixture() -> None:
 
 
 def _plausible(probs: Tensor, labels: Tensor) -> Tensor:
+    """Of one net."""
     rivals = strongest_rivals(probs, labels)
-    rows = torch.arange(len(labels))
-    return plausibility(-probs[rows, labels].log(), rivals, -probs[rows, rivals].log(), labels)
+    losses, rival_losses = (-probs.gather(1, each[:, None]).T.log() for each in (labels, rivals))
+    return plausibility(losses, rivals[None], rival_losses, labels)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -196,6 +197,19 @@ def test_plausibility_is_the_labels_share_against_its_strongest_rival(seed: int,
     labels = torch.randint(num_classes, (40,), generator=generator)
     found = _plausible(probs, labels)
     assert found.tolist() == pytest.approx(oracles.plausibility(probs.tolist(), labels.tolist()), rel=1e-9)
+
+
+def test_nets_judge_each_for_itself_and_their_mean_counts() -> None:
+    generator = torch.Generator().manual_seed(0)
+    probs = torch.randn(2, 30, 3, generator=generator, dtype=torch.float64).softmax(dim=2)
+    labels = torch.randint(3, (30,), generator=generator)
+    rivals = strongest_rivals(probs, labels)
+    losses, rival_losses = (
+        -probs.gather(2, each[..., None]).squeeze(2).log() for each in (labels.expand(2, 30), rivals)
+    )
+    first, second = (oracles.plausibility(net_probs, labels.tolist()) for net_probs in probs.tolist())
+    expected = [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+    assert plausibility(losses, rivals, rival_losses, labels).tolist() == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_strongest_rival_is_never_the_label_itself() -> None:
@@ -224,8 +238,8 @@ def test_plausibility_does_not_depend_on_the_names_of_classes_or_the_order_of_sa
 
 
 def test_plausibility_stays_finite_where_a_probability_is_nought() -> None:
-    losses, rival_losses = torch.tensor([1e4, 0.0]), torch.tensor([0.0, 1e4])
-    found = plausibility(losses, torch.tensor([1, 0]), rival_losses, torch.tensor([0, 1]))
+    losses, rival_losses = torch.tensor([[1e4, 0.0]]), torch.tensor([[0.0, 1e4]])
+    found = plausibility(losses, torch.tensor([[1, 0]]), rival_losses, torch.tensor([0, 1]))
     assert found.isfinite().all()
     assert ((found >= 0) & (found <= 1)).all()
 

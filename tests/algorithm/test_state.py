@@ -94,9 +94,9 @@ def test_tensors_name_everything_that_training_moves() -> None:
     for k in range(2):
         assert len(under(f"momentum.{k}.", after)) == num_parameters
         assert under(f"nets.{k}.", after).keys() == state.nets[k].state_dict().keys()
-    for history in ("loss_history", "plausibility_history"):
-        assert after[history].shape == (2, 2, len(data.labels))
-        assert after[history].dtype == torch.float64
+    assert after["loss_history"].shape == (2, 2, len(data.labels))
+    assert after["plausibility_history"].shape == (2, len(data.labels))
+    assert after["loss_history"].dtype == after["plausibility_history"].dtype == torch.float64
     unmoved = [name for name in before if torch.equal(before[name], after[name])]
     assert unmoved == []
 
@@ -131,7 +131,8 @@ def test_start_builds_sgd_as_configured() -> None:
         assert group["dampening"] == 0
         assert [id(p) for p in group["params"]] == [id(p) for p in net.parameters()]
     assert state.epoch == 0
-    assert state.loss_history.shape == state.plausibility_history.shape == (2, 0, len(data.labels))
+    assert state.loss_history.shape == (2, 0, len(data.labels))
+    assert state.plausibility_history.shape == (0, len(data.labels))
 
 
 def test_the_seed_decides_the_training() -> None:

@@ -88,17 +88,19 @@ def strongest_rivals(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def plausibility(losses: Tensor, rivals: Tensor, rival_losses: Tensor, labels: Tensor) -> Tensor:
-    """The given labels' share against their strongest rivals (N,), from a net's losses for both; 0.5: on a par.
+    """The given labels' share against their strongest rivals (N,), from K nets' losses (K, N) for both; 0.5: on a par.
 
     A class counts relative to its mean probability among the samples labelled so, the thresholds of confident learning
-    (Northcutt et al.): a net that is never sure of shirts is no witness against a label that says shirt.
+    (Northcutt et al.): a net that is never sure of shirts is no witness against a label that says shirt. Each net
+    judges for itself; the mean is returned.
     """
     losses, rival_losses = losses.double(), rival_losses.double()
     num_classes = int(torch.maximum(labels, rivals).max()) + 1
     counts = torch.bincount(labels, minlength=num_classes)
-    sums = torch.zeros(num_classes, dtype=torch.float64).index_add(0, labels, torch.exp(-losses))
+    sums = losses.new_zeros(len(losses), num_classes).index_add(1, labels, torch.exp(-losses))
     log_mean = (sums / counts).clamp_min(torch.finfo(torch.float64).tiny).log().where(counts > 0, 0.0)
-    return torch.sigmoid((rival_losses + log_mean[rivals]) - (losses + log_mean[labels]))
+    margin = (rival_losses + log_mean.gather(1, rivals)) - (losses + log_mean[:, labels])
+    return torch.sigmoid(margin).mean(dim=0)
 
 
 def noise_rate(clean_prob: Tensor, predictions: Tensor, labels: Tensor) -> float:

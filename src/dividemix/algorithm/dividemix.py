@@ -118,15 +118,16 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
         raise DivergedError(f"epoch {state.epoch + 1}: per-sample losses are not finite; try a smaller --lr")
     labels, divisions = data.labels.cpu()[samples], []
     normalised = torch.stack([normalise(net_losses) for net_losses in losses])
-    state.loss_history = _extended(state.loss_history, normalised, config.loss_window)
+    state.loss_history = torch.cat([state.loss_history, normalised[:, None]], dim=1)[:, -config.loss_window :]
     if config.keep_plausible:
-        plausible = [plausibility(*judged, labels) for judged in zip(losses, rivals, rival_losses, strict=True)]
-        state.plausibility_history = _extended(state.plausibility_history, torch.stack(plausible), config.loss_window)
+        plausible = plausibility(losses, rivals, rival_losses, labels)
+        history = torch.cat([state.plausibility_history, plausible[None]])
+        state.plausibility_history = history[-config.loss_window :]
     for k in reversed(range(len(state.nets))):  # the last net's losses are for the first net
         values = state.loss_history[k].mean(dim=0)
         w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
         if config.keep_plausible:
-            w = torch.maximum(w, state.plausibility_history[k].mean(dim=0))
+            w = torch.maximum(w, state.plausibility_history.mean(dim=0))
         predictions = torch.where(rival_losses[k] < losses[k], rivals[k], labels)
         noise = noise_rate(w, predictions, labels)
         if noise < config.keep_all_up_to:
@@ -216,11 +217,6 @@ def make_targets(
 def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Of each net and sample: logits (K, B, C), labels (K, B)."""
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
-
-
-def _extended(history: Tensor, latest: Tensor, window: int) -> Tensor:
-    """The history (K, W, n) with the latest epoch's values (K, n) at its end, cut to the window."""
-    return torch.cat([history, latest[:, None]], dim=1)[:, -window:]
 
 
 def _by_term(terms: list[dict[str, Tensor]]) -> dict[str, list[float]]:

@@ -25,7 +25,9 @@ class State:
     scalers: list[torch.amp.GradScaler]  # of the loss, while nets compute in float16; idle otherwise
     generator: torch.Generator
     loss_history: Tensor  # (K, W, n) float64: normalised losses of the last divisions, newest last
-    plausibility_history: Tensor  # (K, W, n) float64: likewise of the given labels' plausibility, where it is asked for
+    plausibility_history: (
+        Tensor  # (W, n) float64: likewise, how plausible the nets found the labels, where that is asked
+    )
     epoch: int
     progress: Progress
 
@@ -46,15 +48,13 @@ class State:
         scalers = [torch.amp.GradScaler(device.type, enabled=scale_loss) for _ in nets]
         generator = torch.Generator().manual_seed(config.seed)
         history = torch.zeros(len(nets), 0, config.num_divided(num_samples), dtype=torch.float64)
-        return cls(nets, optimizers, scalers, generator, history, history.clone(), epoch=0, progress=Progress())
+        return cls(nets, optimizers, scalers, generator, history, history[0].clone(), epoch=0, progress=Progress())
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything but the epoch, as named tensors: what a checkpoint stores."""
-        named = {
-            "generator": self.generator.get_state(),
-            "loss_history": self.loss_history,
-            "plausibility_history": self.plausibility_history,
-        }
+        named = {"generator": self.generator.get_state(), "loss_history": self.loss_history}
+        if len(self.plausibility_history):
+            named["plausibility_history"] = self.plausibility_history
         for k, (net, optimizer) in enumerate(zip(self.nets, self.optimizers, strict=True)):
             named |= {f"nets.{k}.{name}": tensor for name, tensor in net.state_dict().items()}
             for i, moments in optimizer.state_dict()["state"].items():
@@ -70,7 +70,7 @@ class State:
         self.epoch = epoch
         self.generator.set_state(named["generator"])
         self.loss_history = named["loss_history"].clone()
-        self.plausibility_history = named["plausibility_history"].clone()
+        self.plausibility_history = named.get("plausibility_history", self.loss_history[0, :0]).clone()
         self.load_nets(named)
         for k, optimizer in enumerate(self.optimizers):
             saved = optimizer.state_dict()

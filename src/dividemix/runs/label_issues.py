@@ -134,8 +134,7 @@ def find_issues(
     if config.keep_plausible:
         rivals = strongest_rivals(probs, labels)
         rival_losses = all_losses.gather(2, rivals[..., None]).squeeze(2)
-        judged = zip(losses, rivals, rival_losses, strict=True)
-        clean_prob = torch.maximum(clean_prob, torch.stack([plausibility(*by_net, labels) for by_net in judged]))
+        clean_prob = torch.maximum(clean_prob, plausibility(losses, rivals, rival_losses, labels))
     return LabelIssues(
         classes=classes,
         paths=paths,
