@@ -229,6 +229,7 @@ def test_degenerate_data_is_learned_as_far_as_it_goes_and_without_warnings(X: An
         ({"noise_std": "much"}, np.eye(4), [0, 1] * 2, "noise_std is 'much'"),
         ({"net": "huge"}, np.eye(4), [0, 1] * 2, "unknown net 'huge'"),
         ({"division": "none"}, np.eye(4), [0, 1] * 2, "per_class"),
+        ({"clean_threshold": 2}, np.eye(4), [0, 1] * 2, "clean_threshold is 2"),
         ({"epochs": None}, np.eye(4), [0, 1] * 2, "epochs is None"),
     ],
 )

@@ -131,6 +131,13 @@ def test_fashion_fits_the_embedded_set() -> None:
     assert config.warmup_epochs < config.epochs <= 30
 
 
+def test_default_drops_a_label_only_for_one_that_is_far_more_plausible() -> None:
+    """What LOG.md's figures of it were measured with."""
+    config = preset_config("default")
+    assert (config.keep_plausible, config.clean_threshold, config.division) == (True, 0.15, "global")
+    assert (config.keep_all_up_to, config.lambda_u_auto, config.loss_window) == (0.125, True, 5)
+
+
 def test_no_preset_decides_about_seed_or_device() -> None:
     assert not [name for name, preset in PRESETS.items() if {"seed", "device"} & preset.fields.keys()]
 

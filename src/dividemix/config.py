@@ -48,7 +48,9 @@ class Config:
     co_training: bool = _field(True, "two networks that divide and guess for each other; false: one, for itself")
     confidence_penalty: bool = _field(False, "subtract the predictions' entropy from the warm-up loss (Eq. 2)")
     clean_threshold: float = _field(0.5, "tau: clean probability from which a sample keeps its label", low=0, high=1)
-    loss_window: int = _field(1, "epochs whose normalised losses are averaged before the mixture is fitted", low=1)
+    loss_window: int = _field(
+        1, "epochs whose normalised losses (and plausibilities) are averaged before samples are divided", low=1
+    )
     mixture: str = _choice("gaussian", "what models the losses: gaussian, or beta (Arazo et al.)", "gaussian", "beta")
     division: str = _choice(
         "global",
@@ -57,7 +59,7 @@ class Config:
         "per_class",
     )
     keep_plausible: bool = _field(
-        False, "w_i is at least the label's share against the likeliest other class, each relative to its class's mean"
+        False, "w_i is at least the label's share against the likeliest other class, as the networks together see it"
     )
     keep_all_up_to: float = _field(
         0.0, "estimated noise below which every label is kept, however large its loss", low=0, high=1

@@ -88,11 +88,11 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     nets_ : list of torch.nn.Module
         The trained networks.
     clean_prob_ : ndarray of shape (n,)
-        Probability that the label of each training sample is right, judged by its loss; mean over the networks.
+        Probability that the label of each training sample is right; mean over the networks.
     label_scores_ : ndarray of shape (n,)
         Probability that the networks give to the label of each training sample; low is bad.
     is_label_issue_ : ndarray of shape (n,)
-        Training samples whose loss looks like that of a wrong label, and for which another label is predicted.
+        Training samples whose clean probability is below a half, and for which another label is predicted.
     loss_curve_ : list of float
         The warm-up's loss, then L_X, by epoch; mean over the networks.
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,15 +121,16 @@ def test_only_the_epochs_samples_are_divided_and_trained_on() -> None:
     assert next(asked, None) is None
 
 
+@pytest.mark.parametrize("keep_plausible", [False, True])
 @pytest.mark.parametrize("stop", [1, 2, 3, 4])
-def test_resumed_it_goes_on_to_the_bit(stop: int) -> None:
-    _, straight, expected = trained()
-    data = unbalanced()
-    first, second = (State.start(tiny_nets(), len(data.labels), CONFIG) for _ in range(2))
-    epochs = fit(first, data, CONFIG)
+def test_resumed_it_goes_on_to_the_bit(stop: int, keep_plausible: bool) -> None:
+    _, straight, expected = trained(keep_plausible=keep_plausible)
+    data, config = unbalanced(), replace(CONFIG, keep_plausible=keep_plausible)
+    first, second = (State.start(tiny_nets(), len(data.labels), config) for _ in range(2))
+    epochs = fit(first, data, config)
     losses = [report.losses for report in itertools.islice(epochs, stop)]
     second.load({name: tensor.clone() for name, tensor in first.tensors().items()}, first.epoch)
-    losses += [report.losses for report in fit(second, data, CONFIG)]
+    losses += [report.losses for report in fit(second, data, config)]
     assert losses == [report.losses for report in expected]
     for name, tensor in straight.tensors().items():
         assert torch.equal(tensor, second.tensors()[name]), name

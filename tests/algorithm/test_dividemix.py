@@ -18,7 +18,8 @@ from tiny import NUM_CLASSES, TinyData, tiny_nets
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from dividemix.algorithm.dividemix import EpochReport, co_divide, fit, make_targets, num_nets, sample_losses
+from dividemix.algorithm.dividemix import EpochReport, co_divide, fit, make_targets, num_nets
+from dividemix.algorithm.sample_losses import sample_losses
 from dividemix.algorithm.state import State
 from dividemix.config import Config
 from dividemix.errors import DegenerateDivisionWarning, DivergedError, InputError

@@ -135,6 +135,22 @@ def test_start_builds_sgd_as_configured() -> None:
     assert state.plausibility_history.shape == (0, len(data.labels))
 
 
+@pytest.mark.parametrize("keep_plausible", [False, True])
+def test_plausibilities_are_saved_where_they_are_used_and_only_there(keep_plausible: bool) -> None:
+    config, data = Config(**FIELDS | {"keep_plausible": keep_plausible}), TinyData()
+    state = start(config, data)
+    train(state, data, config, 3)
+    assert ("plausibility_history" in state.tensors()) == keep_plausible
+
+
+def test_one_net_that_is_its_own_peer_judges_plausibility_alone() -> None:
+    config, data = Config(**FIELDS, co_training=False), TinyData()
+    state = State.start(tiny_nets(num_nets=1), len(data.labels), config)
+    train(state, data, config, 3)
+    assert state.plausibility_history.shape == (2, len(data.labels))
+    assert ((state.plausibility_history > 0) & (state.plausibility_history < 1)).all()
+
+
 def test_the_seed_decides_the_training() -> None:
     data = TinyData()
     runs = [train(start(config, data), data, config, 2) for config in (Config(**FIELDS, seed=s) for s in (1, 1, 2))]

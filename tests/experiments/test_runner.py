@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,9 @@ def test_another_run_under_the_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"first: the run there has lr 0.5, not 0.02: move it away"):
         is_finished(toy.toy_run("first"), tmp_path)
     assert is_finished(toy.toy_run("first", lr=0.5, device="auto"), tmp_path)  # where it computes does not matter
+    run = toy.toy_run("first", lr=0.5)
+    with pytest.raises(InputError, match=r"the run there has data fashion, not cifar10: move it away"):
+        is_finished(replace(run, job=replace(run.job, data="cifar10")), tmp_path)
 
 
 def test_a_failing_run_is_told_and_the_others_go_on(tmp_path: Path, trained: list[str]) -> None:

@@ -1,7 +1,5 @@
 """From per-sample losses to clean probabilities to a labeled and an unlabeled set (Section 3.1).
 
-Only `plausibility` is not the paper's.
-
 Shapes: N samples, all of them, indexed by their position in the training data.
 """
 
@@ -79,28 +77,6 @@ def clean_probability(
         where = "" if division == "global" else ", within each class"
         _warn(f"all losses are equal or nearly so{where}: no label can be told from another, so all are kept")
     return clean_prob, mixtures
-
-
-def strongest_rivals(scores: Tensor, labels: Tensor) -> Tensor:
-    """For each sample the class other than its label with the largest score; scores (..., N, C) to (..., N)."""
-    given = labels.expand(scores.shape[:-1])[..., None]
-    return scores.scatter(-1, given, -torch.inf).argmax(dim=-1)
-
-
-def plausibility(losses: Tensor, rivals: Tensor, rival_losses: Tensor, labels: Tensor) -> Tensor:
-    """The given labels' share against their strongest rivals (N,), from K nets' losses (K, N) for both; 0.5: on a par.
-
-    A class counts relative to its mean probability among the samples labelled so, the thresholds of confident learning
-    (Northcutt et al.): a net that is never sure of shirts is no witness against a label that says shirt. Each net
-    judges for itself; the mean is returned.
-    """
-    losses, rival_losses = losses.double(), rival_losses.double()
-    num_classes = int(torch.maximum(labels, rivals).max()) + 1
-    counts = torch.bincount(labels, minlength=num_classes)
-    sums = losses.new_zeros(len(losses), num_classes).index_add(1, labels, torch.exp(-losses))
-    log_mean = (sums / counts).clamp_min(torch.finfo(torch.float64).tiny).log().where(counts > 0, 0.0)
-    margin = (rival_losses + log_mean.gather(1, rivals)) - (losses + log_mean[:, labels])
-    return torch.sigmoid(margin).mean(dim=0)
 
 
 def noise_rate(clean_prob: Tensor, predictions: Tensor, labels: Tensor) -> float:

@@ -13,19 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from dividemix.algorithm.batchnorm import counted_as
-from dividemix.algorithm.divide import (
-    Division,
-    clean_probability,
-    divide,
-    keep_all,
-    noise_rate,
-    normalise,
-    plausibility,
-    strongest_rivals,
-)
-from dividemix.algorithm.draw import draw, epoch_samples, sweep
+from dividemix.algorithm.divide import Division, clean_probability, divide, keep_all, noise_rate, normalise
+from dividemix.algorithm.draw import draw, epoch_samples
 from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
 from dividemix.algorithm.mixmatch import co_guess, co_refine, mixup
+from dividemix.algorithm.plausibility import plausibility
+from dividemix.algorithm.sample_losses import sample_losses
 from dividemix.algorithm.state import State, learning_rate
 from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
@@ -108,7 +101,10 @@ def warm_up(state: State, k: int, data: TrainingData, config: Config) -> dict[st
 
 
 def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor, list[Division]]:
-    """All nets' losses (K, n) on the epoch's samples, and the divisions: net k gets the one by the *other* net."""
+    """All nets' losses (K, n) on the epoch's samples, and the divisions: net k gets the one by the *other* net.
+
+    What is plausible, where that is asked, both nets judge together.
+    """
     if len(state.nets) != num_nets(config):
         raise InputError(f"co_training needs {num_nets(config)} net(s) as it is set: the state has {len(state.nets)}")
     samples = epoch_samples(data.labels, config.balanced_batches * config.batch_size, state.generator)
@@ -121,8 +117,7 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
     state.loss_history = torch.cat([state.loss_history, normalised[:, None]], dim=1)[:, -config.loss_window :]
     if config.keep_plausible:
         plausible = plausibility(losses, rivals, rival_losses, labels)
-        history = torch.cat([state.plausibility_history, plausible[None]])
-        state.plausibility_history = history[-config.loss_window :]
+        state.plausibility_history = torch.cat([state.plausibility_history, plausible[None]])[-config.loss_window :]
     for k in reversed(range(len(state.nets))):  # the last net's losses are for the first net
         values = state.loss_history[k].mean(dim=0)
         w, mixtures = clean_probability(values, labels, division=config.division, mixture=config.mixture)
@@ -138,23 +133,6 @@ def co_divide(state: State, data: TrainingData, config: Config) -> tuple[Tensor,
         divisions.append(division.among(samples, len(data.labels)))
     state.progress.lap("co_divide")
     return losses, divisions
-
-
-def sample_losses(state: State, data: TrainingData, samples: Tensor) -> tuple[Tensor, ...]:
-    """Cross-entropy (K, n) of every net on the samples as they are, against given labels (Eq. 1).
-
-    And for each net and sample the likeliest other class, and the cross-entropy against that.
-    """
-    batches = samples[sweep(len(samples), data.at_once)]
-    parts = []
-    with torch.inference_mode():
-        for net in state.nets:
-            net.eval()
-        for index, x in state.progress.watch("co-divide", zip(batches, data.plain(batches), strict=True), len(batches)):
-            logits, labels = torch.stack([net(x) for net in state.nets]), data.labels[index]
-            rivals = strongest_rivals(logits, labels)
-            parts.append((_cross_entropy(logits, labels.expand_as(rivals)), rivals, _cross_entropy(logits, rivals)))
-    return tuple(torch.cat(of_batches, dim=1)[:, : len(samples)] for of_batches in zip(*parts, strict=True))
 
 
 def train_epoch(state: State, k: int, division: Division, data: TrainingData, config: Config) -> dict[str, Tensor]:
@@ -212,11 +190,6 @@ def make_targets(
     peers = own[R:] if peer is net else F.softmax(peer(views[R:]), dim=1)
     q = co_guess(own[R:].unflatten(0, (M, -1)), peers.unflatten(0, (M, -1)), config.temperature)
     return torch.cat([y_hat.repeat(M, 1), q.repeat(M, 1)])
-
-
-def _cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Of each net and sample: logits (K, B, C), labels (K, B)."""
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(labels.shape)
 
 
 def _by_term(terms: list[dict[str, Tensor]]) -> dict[str, list[float]]:

@@ -25,9 +25,7 @@ class State:
     scalers: list[torch.amp.GradScaler]  # of the loss, while nets compute in float16; idle otherwise
     generator: torch.Generator
     loss_history: Tensor  # (K, W, n) float64: normalised losses of the last divisions, newest last
-    plausibility_history: (
-        Tensor  # (W, n) float64: likewise, how plausible the nets found the labels, where that is asked
-    )
+    plausibility_history: Tensor  # (W, n) float64: likewise, of plausibilities; empty where they are not asked for
     epoch: int
     progress: Progress
 

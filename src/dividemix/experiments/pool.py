@@ -40,7 +40,11 @@ def is_finished(run: PlannedRun, folder: Path) -> bool:
     path = folder / run.name
     if not (path / "config.yaml").is_file():
         return False
-    if difference := run.job.difference(Job.of(read_settings(path / "config.yaml"))):
+    stored = Job.of(read_settings(path / "config.yaml"))
+    difference = run.job.difference(stored)
+    if stored.data != run.job.data:
+        difference = f"the run there has data {stored.data}, not {run.job.data}"
+    if difference:
         raise InputError(f"{path}: {difference}: move it away or use another --out")
     return (path / "summary.json").is_file()
 

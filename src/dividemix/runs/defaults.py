@@ -20,7 +20,7 @@ _CPU_SIZE = 64  # pixels to which a CPU gets large images
 _IMBALANCED = 3  # times as many samples in the largest class as in the smallest
 _MIN_PER_CLASS = 30  # samples of the median class, before some are held out
 _MIN_EPOCHS = 5
-_LABELED_SHARE = 0.7  # of the samples, guessed for the time of an epoch
+_LABELED_SHARE = 0.85  # of the samples, guessed for the time of an epoch
 
 
 def choose(

@@ -42,11 +42,11 @@ class Job:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The values that make it this run and no other: all but the places."""
+        """What is computed: all values but the places. That the data is the same, its digest tells."""
         return {name: value for name, value in self.values().items() if name not in PLACES}
 
     def difference(self, stored: "Job") -> str | None:
-        """The first value in which a stored run is another one, in words; None if it is this one."""
+        """The first such value in which a stored run is another one, in words; None if there is none."""
         there = stored.identity
         differing = (name for name, value in self.identity.items() if value != there[name])
         name = next(differing, None)

@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dividemix.algorithm.divide import clean_probability, normalise, plausibility, strongest_rivals
+from dividemix.algorithm.divide import clean_probability, normalise
 from dividemix.algorithm.ensemble import predict_probs
+from dividemix.algorithm.plausibility import plausibility, strongest_rivals
 from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
 
@@ -33,7 +34,8 @@ class LabelIssues:
     losses: NDArray[np.float64]
     """(K, N): cross-entropy of the given label by each network."""
     clean_prob: NDArray[np.float64]
-    """(K, N): as a division of the training has it, by each network's own predictions."""
+    """(K, N): posterior of the small-loss component, by each network's losses at the end; with keep_plausible at least
+    how plausible all networks together find the label."""
     sample_rows: NDArray[np.int64] | None = None
     """(N,): where each sample stands in the data as it was given, counted from 0; None: at its own index."""
 
@@ -51,9 +53,10 @@ class LabelIssues:
 
     @property
     def is_label_issue(self) -> NDArray[np.bool_]:
-        """(N,): where the loss looks like that of a wrong label, and the networks predict another one.
+        """(N,): where the clean probability is below a half, and the networks predict another label.
 
-        Both are asked for: a hard sample has a large loss, too, though the networks agree with its label.
+        Both are asked for: a hard sample has a large loss, too, though the networks agree with its label. A half,
+        whatever tau is: training may keep a label that a person should look at.
         """
         issue: NDArray[np.bool_] = (self.clean_prob.mean(axis=0) < 0.5) & (self.predicted != self.labels)
         return issue
@@ -123,8 +126,7 @@ def find_issues(
     """Judge every sample of the data by the nets as they are; paths and rows (N,) are the samples' own."""
     probs = predict_probs(nets, data).double().cpu()  # (K, N, C)
     labels = data.labels.cpu()
-    all_losses = -probs.clamp_min(1e-12).log()  # against any class
-    losses = all_losses[:, torch.arange(len(labels)), labels]
+    losses = -probs[:, torch.arange(len(labels)), labels].clamp_min(1e-12).log()
     clean_prob = torch.stack(
         [
             clean_probability(normalise(values), labels, division=config.division, mixture=config.mixture)[0]
@@ -133,7 +135,7 @@ def find_issues(
     )
     if config.keep_plausible:
         rivals = strongest_rivals(probs, labels)
-        rival_losses = all_losses.gather(2, rivals[..., None]).squeeze(2)
+        rival_losses = -probs.gather(2, rivals[..., None]).squeeze(2).clamp_min(1e-12).log()
         clean_prob = torch.maximum(clean_prob, plausibility(losses, rivals, rival_losses, labels))
     return LabelIssues(
         classes=classes,
