@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,7 +21,7 @@ import toy_plan as toy
 from toys import settled
 
 from dividemix.errors import InputError
-from dividemix.experiments import figures, runner
+from dividemix.experiments import figures, pool, runner
 from dividemix.experiments.plans import PlannedRun, make_plan
 from dividemix.experiments.pool import Event, is_finished, train_all
 from dividemix.runs.pace import Pace
@@ -162,6 +163,21 @@ def test_workers_train_side_by_side_and_a_failure_takes_no_other_with_it(tmp_pat
     assert is_finished(other, tmp_path)
     assert not (tmp_path / "bad").exists()
     assert (tmp_path / "good" / "machine.txt").read_text().endswith(" Linux\n") or sys.platform != "linux"
+
+
+@pytest.mark.slow
+def test_closed_in_the_middle_it_waits_until_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late a worker's end is noticed, nobody is left to look for a log that is gone."""
+    died: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    error = pool._Worker.error.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(pool._Worker, "error", property(lambda worker: time.sleep(0.5) or error(worker)))
+    num_threads = threading.active_count()
+    events = train_all([toy.toy_run("only")], tmp_path, num_workers=1, num_threads=1)
+    assert next(events).kind == "began"
+    events.close()
+    assert threading.active_count() == num_threads
+    assert died == []
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:

@@ -57,24 +57,27 @@ def train_all(
     Closing the generator stops the workers once they have saved.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    waiting, active = deque(runs), dict[PlannedRun, _Worker]()
+    waiting, active = deque(runs), dict[PlannedRun, tuple[_Worker, threading.Thread]]()
     events: queue.Queue[Event] = queue.Queue()
     try:
         while waiting or active:
             while waiting and len(active) < num_workers:
                 run = waiting.popleft()
                 request = {"task": "train", "job": run.job.values(), "path": str(folder / run.name)}
-                active[run] = _Worker(request, folder / f"{run.name}.log", num_threads)
-                threading.Thread(target=_follow, args=(run, active[run], events), daemon=True).start()
+                worker = _Worker(request, folder / f"{run.name}.log", num_threads)
+                follower = threading.Thread(target=_follow, args=(run, worker, events), daemon=True)
+                active[run] = worker, follower
+                follower.start()
                 yield Event("began", run)
             event = events.get()
             if event.kind == "ended":
-                active.pop(event.run).close()
+                active.pop(event.run)[0].close()
             yield event
     finally:
-        for worker in active.values():
+        for worker, _ in active.values():
             worker.process.terminate()
-        for worker in active.values():
+        for worker, follower in active.values():
+            follower.join()  # it reads the pipe and the log to their end
             worker.close()
 
 
