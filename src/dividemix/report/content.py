@@ -25,8 +25,9 @@ class PageContent:
     clean validation images), num_labeled out of num_divided, clean_auc, noise_rate; what is absent or None is not
     shown."""
     divisions: Sequence[Mapping[str, Any]]
-    """One for each epoch and net: epoch, net, low and high (range of the losses), counts (bins), clean_curve and
-    wrong_curve (expected counts of the two mixture components in each bin), and wrong_counts where that is known."""
+    """One for each epoch and net: epoch, net (for which the other one divided), low and high (range of the losses),
+    counts (bins), clean_curve and wrong_curve (expected counts of the two mixture components in each bin), and
+    wrong_counts where that is known."""
     classes: tuple[str, ...]
     """Names of the C classes."""
     labels: NDArray[np.int64]

@@ -50,7 +50,7 @@ function showLosses() {
     input.checked = value === net;
     return h("label", {}, input, h("span", {}, `Network ${value + 1}`));
   };
-  const switches = nets.length > 1 ? h("fieldset", { class: "switch" }, h("legend", {}, "Losses of"), ...nets.map(choice)) : null;
+  const switches = nets.length > 1 ? h("fieldset", { class: "switch" }, h("legend", {}, "Division for"), ...nets.map(choice)) : null;
 
   $(".stepper", section).append(
     h(
@@ -68,8 +68,11 @@ function showLosses() {
 function describe(division) {
   const total = (values) => values.reduce((a, b) => a + b, 0);
   const share = total(division.wrong_curve) / (total(division.wrong_curve) + total(division.clean_curve) || 1);
+  const row = DATA.rows.find(({ epoch }) => epoch === division.epoch);
+  const kept = row?.num_labeled?.[division.net];
+  const dropped = kept == null ? "" : `, ${percent(1 - kept / (row.num_divided ?? DATA.num_samples))} were dropped`;
   const truth = division.wrong_counts ? `; in truth ${percent(total(division.wrong_counts) / (total(division.counts) || 1))} are` : "";
-  return `The mixture holds ${percent(share)} of the labels for wrong${truth}.`;
+  return `The mixture holds ${percent(share)} of the labels for wrong${dropped}${truth}.`;
 }
 
 /** Bars of counts, wrong ones stacked on top where they are known, and the two components as lines. */
