@@ -71,7 +71,7 @@ function describe(division) {
   const row = DATA.rows.find(({ epoch }) => epoch === division.epoch);
   const kept = row?.num_labeled?.[division.net];
   const dropped = kept == null ? "" : `, ${percent(1 - kept / (row.num_divided ?? DATA.num_samples))} were dropped`;
-  const truth = division.wrong_counts ? `; in truth ${percent(total(division.wrong_counts) / (total(division.counts) || 1))} are` : "";
+  const truth = division.wrong_counts ? `; in truth ${percent(total(division.wrong_counts) / (total(division.counts) || 1))} are wrong` : "";
   return `The mixture holds ${percent(share)} of the labels for wrong${dropped}${truth}.`;
 }
 
