@@ -1,10 +1,12 @@
-"""Against cleanlab's whole path, on the embedded set.
+"""Against cleanlab's whole path, and against ordinary training, on the embedded set.
 
 Usage, from the root of the repository: python -m benchmarks.against_cleanlab [--seeds N] [--noise KIND:RATE ...]
+[--ways ours cleanlab ordinary]
 
 Ours: the preset `default`, one run: it scores every label and leaves a model. cleanlab's: ordinary training of the same
 network with the same schedule on four fifths of the data, five times, for out-of-sample probabilities; its issue finder
-on them; ordinary training on what it kept. Average precision is that of the label scores for truly wrong labels.
+on them; ordinary training on what it kept. Ordinary: that training on everything. Average precision is that of the
+label scores for truly wrong labels.
 """
 
 import argparse
@@ -43,6 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--noise", nargs="+", default=list(_NOISES))
+    parser.add_argument("--ways", nargs="+", choices=list(_WAYS), default=["ours", "cleanlab"])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     console = Console(highlight=False)
@@ -51,8 +54,8 @@ def main() -> None:
     for noise in arguments.noise:
         for seed in range(1, arguments.seeds + 1):
             job = _job(noise, seed)
-            for name, path in (("ours", _ours), ("cleanlab", _cleanlab)):
-                result = path(job)
+            for name in arguments.ways:
+                result = _WAYS[name](job)
                 results.setdefault(noise, {}).setdefault(name, []).append(result)
                 figures = "  ".join(f"{key} {value:.4g}" for key, value in result.items())
                 console.print(f"{noise} seed {seed} {name}: {figures}")
@@ -93,11 +96,20 @@ def _cleanlab(job: Job) -> dict[str, float]:
     is_issue = find_label_issues(labels, probs)
     nets = _trained(job, material, np.flatnonzero(~is_issue))
     seconds = time.perf_counter() - began
-    assert material.test is not None
     assert material.true_labels is not None
-    right = _predictions(nets, material.test).argmax(axis=1) == material.test.labels.numpy()
     scores = get_label_quality_scores(labels, probs)
-    return _scored(labels != material.true_labels, 1 - scores, is_issue, 100 * right.mean(), seconds)
+    return _scored(labels != material.true_labels, 1 - scores, is_issue, _accuracy(nets, material), seconds)
+
+
+def _ordinary(job: Job) -> dict[str, float]:
+    began = time.perf_counter()
+    material = gather(job, torch.device("cpu"))
+    nets = _trained(job, material, np.arange(len(material.labels)))
+    seconds = time.perf_counter() - began
+    return {"accuracy": _accuracy(nets, material), "seconds": seconds}
+
+
+_WAYS = {"ours": _ours, "cleanlab": _cleanlab, "ordinary": _ordinary}
 
 
 def _trained(job: Job, material: Material, index: NDArray[np.int64]) -> list[torch.nn.Module]:
@@ -120,32 +132,45 @@ def _predictions(nets: list[torch.nn.Module], data: Any) -> NDArray[np.float32]:
     return probs
 
 
+def _accuracy(nets: list[torch.nn.Module], material: Material) -> float:
+    """In percent, on the test images."""
+    assert material.test is not None
+    right = _predictions(nets, material.test).argmax(axis=1) == material.test.labels.numpy()
+    return float(100 * right.mean())
+
+
 def _scored(
     is_wrong: NDArray[np.bool_], suspicion: NDArray[Any], flagged: NDArray[np.bool_], accuracy: float, seconds: float
 ) -> dict[str, float]:
-    return {
-        "average_precision": float(average_precision_score(is_wrong, suspicion)),
-        "precision": float(is_wrong[flagged].mean()) if flagged.any() else 0.0,
-        "recall": float(flagged[is_wrong].mean()),
-        "accuracy": float(accuracy),
-        "seconds": seconds,
+    """The figures of a way that also finds labels: those about wrong labels only where there are some."""
+    outcome = {"accuracy": float(accuracy), "seconds": seconds}
+    if not is_wrong.any():
+        return outcome
+    return outcome | {
+        "average precision": float(average_precision_score(is_wrong, suspicion)),
+        "flags: precision": float(is_wrong[flagged].mean()) if flagged.any() else 0.0,
+        "flags: recall": float(flagged[is_wrong].mean()),
     }
 
 
 def _table(results: dict[str, dict[str, list[dict[str, float]]]]) -> Table:
     """Means over the seeds, standard deviation behind."""
+    columns = ("accuracy", "seconds", "average precision", "flags: precision", "flags: recall")
     table = Table("noise", "way", title="Means over seeds (standard deviation)", title_justify="left")
-    for heading in ("average precision", "flags: precision", "recall", "accuracy", "seconds"):
-        table.add_column(heading, justify="right")
+    for column in columns:
+        table.add_column(column, justify="right")
     for noise, ways in results.items():
         for name, runs in ways.items():
-            cells = []
-            for key in runs[0]:
-                values = [run[key] for run in runs]
-                spread = f" ({statistics.stdev(values):.2g})" if len(values) > 1 else ""
-                cells.append(f"{statistics.mean(values):.4g}{spread}")
+            cells = [_cell([run[column] for run in runs if column in run]) for column in columns]
             table.add_row(noise, name, *cells)
     return table
+
+
+def _cell(values: list[float]) -> str:
+    if not values:
+        return ""
+    spread = f" ({statistics.stdev(values):.2g})" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.4g}{spread}"
 
 
 if __name__ == "__main__":

@@ -6,10 +6,11 @@ import statistics
 import time
 from collections.abc import Callable, Hashable, Mapping
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Work = Callable[[], float]  # does the work once and returns the seconds that count
 Name = TypeVar("Name", bound=Hashable)
+Result = TypeVar("Result")
 _REST = 0.3  # seconds
 
 
@@ -24,7 +25,7 @@ def timed(work: Callable[[], object]) -> Work:
     return once
 
 
-def apart(make: Callable[[], Work]) -> Work:
+def apart(make: Callable[[], Callable[[], Result]]) -> Callable[[], Result]:
     """The work that `make` makes, in a process of its own, which waits asleep between two calls.
 
     So that neither side has what the other told the C library, or left in its memory.
@@ -32,15 +33,15 @@ def apart(make: Callable[[], Work]) -> Work:
     here, there = multiprocessing.Pipe()
     multiprocessing.get_context("spawn").Process(target=_serve, args=(make, there), daemon=True).start()
 
-    def once() -> float:
+    def once() -> Result:
         here.send(None)
-        seconds: float = here.recv()
-        return seconds
+        result: Result = here.recv()
+        return result
 
     return once
 
 
-def _serve(make: Callable[[], Work], asked: Connection) -> None:
+def _serve(make: Callable[[], Callable[[], Any]], asked: Connection) -> None:
     """Do the work whenever it is asked for, until nobody is there to ask."""
     work = make()
     with contextlib.suppress(EOFError):
