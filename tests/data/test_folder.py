@@ -100,7 +100,7 @@ def test_train_and_test_folders(tmp_path: Path, others: list[str]) -> None:
     "paths",
     [
         ["train/1.png", "test/1.png"],  # no folders in them
-        ["train/a/1.png", "test/a/1.png", "bus/a/1.png"],  # another folder beside them
+        ["train/a/1.png", "bus/1.png"],  # none to test on
         ["test/a/1.png", "val/b/1.png"],  # nothing to train on
         ["train/a/1.png", "training/b/1.png"],
     ],
@@ -110,6 +110,14 @@ def test_classes_that_are_only_called_so(tmp_path: Path, paths: list[str]) -> No
     source = read_source(str(tmp_path))
     assert set(source.classes) == {path.split("/")[0] for path in paths}
     assert source.test_images is None
+
+
+@pytest.mark.parametrize("beside", ["test/1.png", "runs/first/1.png"])
+def test_a_split_beside_what_is_none_is_not_taken_for_a_class(tmp_path: Path, beside: str) -> None:
+    make(tmp_path, "train/a/1.png", "train/b/1.png", "val/a/1.png", beside)
+    name = beside.split("/")[0]
+    with pytest.raises(InputError, match=f"train holds class folders, {name} beside it is no such split: .*--test"):
+        read_source(str(tmp_path))
 
 
 def test_another_folder_for_testing(tmp_path: Path) -> None:

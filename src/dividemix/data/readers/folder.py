@@ -20,7 +20,7 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     lead out of the folder are listed as ignored.
 
     Raises:
-        InputError: if there are no class folders.
+        InputError: if there are no class folders, or it is unclear which folders are the classes.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -30,7 +30,13 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
     train = {name for name in splits if name.lower() in TRAIN_NAMES}
-    if splits == set(names) and len(train) == 1 and len(splits) > 1:
+    if len(train) == 1 and any(name.lower() in TEST_NAMES for name in names):
+        if others := [name for name in names if name not in splits]:
+            (split,) = train
+            raise InputError(
+                f"{folder}: {printable(split)} holds class folders, {printable(others[0])} beside it is no such split: "
+                f"to train on {printable(split)} alone, name {folder / split}, and images to test on by --test"
+            )
         return _listing(folder, train), _listing(folder, splits - train)
     if not names:
         raise InputError(
