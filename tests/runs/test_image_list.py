@@ -50,8 +50,9 @@ def test_places_keep_their_order_and_files_may_be_called_anything():
         ("photos/t.tsv", "path\tlabel, given\nimg2.PNG\ta,b\nb/img1.jpeg\n"),
     ],
 )
-def test_paths_of_a_table_are_relative_to_it_and_shown_as_they_stand(name, text):
-    Path(name).write_bytes(text.encode())
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_paths_of_a_table_are_relative_to_it_and_shown_as_they_stand(name, text, encoding):
+    Path(name).write_bytes((text if encoding == "utf-8" else text.removeprefix("\ufeff")).encode(encoding))
     assert list_images([Path(name)]) == [
         ("img2.PNG", Path("photos/img2.PNG")),
         ("b/img1.jpeg", Path("photos/b/img1.jpeg")),
@@ -61,12 +62,12 @@ def test_paths_of_a_table_are_relative_to_it_and_shown_as_they_stand(name, text)
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no column 'path'"),
+        (b"", "empty: a first line that names the columns is needed"),
         (b"file,label\na.png,1\n", "no column 'path'"),
         (b"path,label\n,1\n", "no path in line 2"),
         (b"label,path\n1\n", "no path in line 2"),
-        (b"path\na\0.png\n", "t.csv: (no path in line 2|damaged at line)"),
-        (b"path\n\xff.png\n", "not UTF-8"),
+        (b"path\na\0.png\n", "NUL character in line 2"),
+        (b"path\n\xff.png\n", "line 2 is not UTF-8"),
         (b'path\n"' + b"x" * 200_000 + b'"\n', "damaged at line 2"),
         (b"path\n", "no images found"),
     ],

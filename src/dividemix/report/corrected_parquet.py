@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dividemix.data.readers.parquet import choose_column, class_name, features_of, list_parquet, rows_of
+from dividemix.data.readers.parquet import choose_columns, class_name, features_of, list_parquet, rows_of
 from dividemix.errors import InputError
 from dividemix.report.corrections import Correction, by_path, class_number
 
@@ -22,10 +22,7 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     whole = parquet.read_table(table)
     names, features = list(whole.schema.names), features_of(whole.schema.metadata)
-    image_features = [name for name, feature in features.items() if feature.get("_type") == "Image"]
-    label_features = [name for name, feature in features.items() if feature.get("_type") == "ClassLabel"]
-    image = choose_column(names, [path_column, *image_features, "image", "img"], "--path_column", table)
-    label = choose_column(names, [label_column, *label_features[:1]], "--label_column", table)
+    image, label = choose_columns(names, features, path_column, label_column, table)
 
     columns = whole.select([image, label]).to_pydict()
     rows = list(rows_of(columns, image, label, classes))

@@ -1,16 +1,15 @@
 """Which images to predict: files, folders and tables as one list of files, each with the name it is shown by."""
 
-import csv
-import io
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dividemix.data.classes import natural_key
 from dividemix.data.images import image_suffixes
+from dividemix.data.table_text import cut_header, cut_lines, read_table_text
 from dividemix.errors import InputError
 
-_DELIMITERS = {".csv": ",;\t", ".tsv": "\t"}
+_TABLES = (".csv", ".tsv")
 _COLUMN = "path"
 
 
@@ -30,7 +29,7 @@ def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
             images += [(str(path), path) for path in _in_folder(place)]
         elif not place.exists():
             raise InputError(f"{place}: no such file or folder")
-        elif place.suffix.lower() in _DELIMITERS:
+        elif place.suffix.lower() in _TABLES:
             images += [(path, place.parent / path) for path in _in_table(place)]
         else:
             images.append((str(place), place))
@@ -51,24 +50,15 @@ def _in_folder(folder: Path) -> list[Path]:
 
 def _in_table(table: Path) -> Iterator[str]:
     """The paths in a table, as they stand there; lines without any content are passed over."""
-    try:
-        text = table.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{table}: not UTF-8: save the table as UTF-8") from error
-    try:
-        for delimiter in _DELIMITERS[table.suffix.lower()]:
-            rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-            header = [name.strip() for name in next(rows, [])]
-            if _COLUMN in header:
-                break
-        else:
-            raise InputError(f"{table}: no column {_COLUMN!r}: its first line must name the columns, one of them so")
-        column = header.index(_COLUMN)
-        for row in rows:
-            path = row[column].strip() if column < len(row) else ""
-            if path and "\0" not in path:
-                yield path
-            elif any(field.strip() for field in row):
-                raise InputError(f"{table}: no path in line {rows.line_num}")
-    except csv.Error as error:
-        raise InputError(f"{table}: damaged at line {rows.line_num}: {error}") from error
+    text = read_table_text(table)
+    delimiter, header = cut_header(text, {_COLUMN}, table)
+    if _COLUMN not in header:
+        raise InputError(f"{table}: no column {_COLUMN!r}: its first line must name the columns, one of them so")
+    column = header.index(_COLUMN)
+    filled = ((line, fields) for line, fields in cut_lines(text, delimiter, table) if any(map(str.strip, fields)))
+    next(filled)  # the header
+    for line, fields in filled:
+        path = fields[column].strip() if column < len(fields) else ""
+        if not path:
+            raise InputError(f"{table}: no path in line {line}")
+        yield path

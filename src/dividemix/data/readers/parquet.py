@@ -36,10 +36,7 @@ def list_parquet(
     try:
         schema = parquet.read_schema(table)
         names, features = list(schema.names), features_of(schema.metadata)
-        image_features = [name for name, feature in features.items() if feature.get("_type") == "Image"]
-        label_features = [name for name, feature in features.items() if feature.get("_type") == "ClassLabel"]
-        image = choose_column(names, [path_column, *image_features, "image", "img"], "--path_column", table)
-        label = choose_column(names, [label_column, *label_features[:1]], "--label_column", table)
+        image, label = choose_columns(names, features, path_column, label_column, table)
         if image == label:
             raise InputError(f"{table}: images and labels are both column {image!r}: name two columns")
         extra = [name for name in (TRUE_LABEL, SPLIT) if name in names and name not in (image, label)]
@@ -69,7 +66,19 @@ def features_of(metadata: dict[bytes, bytes] | None) -> dict[str, dict[str, Any]
         return {}
 
 
-def choose_column(names: list[str], candidates: list[str], option: str, table: Path) -> str:
+def choose_columns(
+    names: list[str], features: dict[str, Any], path_column: str, label_column: str, table: Path
+) -> tuple[str, str]:
+    """The columns of images and of labels: by name, or by what the layout says of them."""
+    images = [name for name, feature in features.items() if feature.get("_type") == "Image"]
+    labels = [name for name, feature in features.items() if feature.get("_type") == "ClassLabel"]
+    return (
+        _first(names, [path_column, *images, "image", "img"], "--path_column", table),
+        _first(names, [label_column, *labels[:1]], "--label_column", table),
+    )
+
+
+def _first(names: list[str], candidates: list[str], option: str, table: Path) -> str:
     """The first candidate that is a column, once."""
     for name in candidates:
         if names.count(name) > 1:
