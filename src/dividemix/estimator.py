@@ -17,8 +17,9 @@ from torch import nn
 from dividemix.algorithm.dividemix import EpochReport, fit
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.config import Config
-from dividemix.data.dataset import ArrayData, pixel_statistics
+from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
+from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.engine.device import choose_device
 from dividemix.errors import DegenerateDivisionWarning, InputError
 from dividemix.presets import preset_config

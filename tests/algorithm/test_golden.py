@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from dividemix.algorithm.dividemix import fit
 from dividemix.algorithm.state import State
 from dividemix.config import Config
-from dividemix.data.dataset import ArrayData, pixel_statistics
+from dividemix.data.dataset import ArrayData
+from dividemix.data.pixel_statistics import pixel_statistics
 
 GOLDEN = Path(__file__).with_name("golden.json")
 CONFIG = Config(

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from pictures import encoded
 
-from dividemix.data.dataset import ArrayData, pixel_statistics
+from dividemix.data.dataset import ArrayData
 from dividemix.data.image_files import ImageFiles
+from dividemix.data.pixel_statistics import pixel_statistics
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(1, 256, size=(20, 6, 5, 3), dtype=np.uint8)

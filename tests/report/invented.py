@@ -106,6 +106,8 @@ def invented_content(
         is_issue=score < 0.2,
         clean_prob=clean_prob,
         losses=losses,
+        sample_rows=np.arange(N),
+        can_add_classes=paths is not None,
         paths=paths,
         true_labels=true if with_truth else None,
         noise_rate=0.303,

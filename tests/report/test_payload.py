@@ -46,15 +46,10 @@ def test_suspects_have_the_index_of_the_data_as_it_was_given() -> None:
     assert run_id(content) != run_id(small())
 
 
-def test_new_classes_are_offered_where_data_can_take_them() -> None:
-    paths = tuple(f"{i}.png" for i in range(30))
-    for changes, expected in (
-        ({}, False),
-        ({"paths": paths}, True),
-        ({"paths": paths, "can_add_classes": False}, False),
-    ):
-        page = payload(dataclasses.replace(small(), **changes), lambda i: b"")
-        assert page["can_add_classes"] is expected
+@pytest.mark.parametrize("can_add", [True, False])
+def test_the_page_knows_whether_data_can_take_new_classes(can_add: bool) -> None:
+    page = payload(dataclasses.replace(small(), can_add_classes=can_add), lambda i: b"")
+    assert page["can_add_classes"] is can_add
 
 
 def test_only_the_worst_thousand_are_shown() -> None:

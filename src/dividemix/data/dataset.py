@@ -10,9 +10,6 @@ from torch import Tensor
 
 from dividemix.data.augment import centre_crop, crop_and_flip, to_input
 from dividemix.data.image_files import ImageFiles
-from dividemix.data.pixel_statistics import pixel_statistics
-
-__all__ = ["ArrayData", "pixel_statistics"]
 
 _PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate: 512 images, the most, up to 90 x 90 pixels
 

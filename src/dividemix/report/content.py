@@ -46,12 +46,12 @@ class PageContent:
     """Estimated share of wrong labels."""
     noise_matrix: NDArray[np.float64]
     """(C, C): estimated joint distribution, rows the given label, columns the suggested one."""
+    sample_rows: NDArray[np.int64]
+    """(N,): where each sample stands in the data as it was given, counted from 0."""
+    can_add_classes: bool
+    """Whether corrected data may name a class that it has not yet."""
     paths: tuple[str, ...] | None = None
     """(N,): where each sample was read from; None for data without files."""
-    sample_rows: NDArray[np.int64] | None = None
-    """(N,): where each sample stands in the data as it was given, counted from 0; None: at its own index."""
-    can_add_classes: bool | None = None
-    """Whether corrected data may name a class that it has not yet; None: where samples have paths."""
     true_labels: NDArray[np.int64] | None = None
     """(N,): where they are known; then the flags are scored."""
     kept_epoch: int | None = None
@@ -66,5 +66,5 @@ class PageContent:
         assert self.clean_prob.shape == self.losses.shape == (len(self.clean_prob), num_samples)
         assert self.noise_matrix.shape == (num_classes, num_classes)
         assert self.paths is None or len(self.paths) == num_samples
-        assert self.sample_rows is None or self.sample_rows.shape == (num_samples,)
+        assert self.sample_rows.shape == (num_samples,)
         assert self.true_labels is None or self.true_labels.shape == (num_samples,)

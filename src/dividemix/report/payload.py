@@ -36,7 +36,7 @@ def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str
         "facts": [list(fact) for fact in content.facts],
         "choices": [list(choice) for choice in content.choices],
         "classes": list(content.classes),
-        "can_add_classes": content.paths is not None if content.can_add_classes is None else content.can_add_classes,
+        "can_add_classes": content.can_add_classes,
         "num_samples": len(content.labels),
         "num_issues": int(content.is_issue.sum()),
         "num_skipped": content.num_skipped,
@@ -55,10 +55,8 @@ def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str
 def run_id(content: PageContent) -> str:
     """The name under which a browser keeps the progress: the same for the same samples and scores."""
     digest = hashlib.sha256()
-    for array in (content.labels, content.label_score, content.probs.argmax(axis=1)):
+    for array in (content.labels, content.label_score, content.probs.argmax(axis=1), content.sample_rows):
         digest.update(np.ascontiguousarray(array).tobytes())
-    if content.sample_rows is not None:  # decisions are kept by these
-        digest.update(np.ascontiguousarray(content.sample_rows).tobytes())
     digest.update("\0".join((*content.classes, *(content.paths or ()))).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
 
@@ -89,7 +87,7 @@ def _suspects(content: PageContent, thumbnail: Callable[[int], bytes]) -> list[d
         likely = np.argsort(-content.probs[i], kind="stable")[:_NUM_LIKELY].tolist()
         suspects.append(
             {
-                "index": i if content.sample_rows is None else int(content.sample_rows[i]),
+                "index": int(content.sample_rows[i]),
                 "path": None if content.paths is None else content.paths[i],
                 "given": int(content.labels[i]),
                 "suggested": likely[0],
