@@ -1,5 +1,5 @@
 """What DivideMix costs on this machine, beside a plain implementation of it: `python -m benchmarks`.
 
-Each module but the four that serve them (`contract`, `timing`, `subject`, `plain`) is one benchmark with a
-`run(options)`. Both sides of a ratio are measured in the same run, in turns.
+Each module with a `run(options)` is one benchmark of it; `against_cleanlab` is a command of its own, and the others
+serve them. Both sides of a ratio are measured in the same run, in turns.
 """

@@ -58,7 +58,7 @@ def main() -> None:
                 result = _WAYS[name](job)
                 results.setdefault(noise, {}).setdefault(name, []).append(result)
                 figures = "  ".join(f"{key} {value:.4g}" for key, value in result.items())
-                console.print(f"{noise} seed {seed} {name}: {figures}")
+                console.print(f"{noise} seed {seed} {name}: {figures}", soft_wrap=True)
     console.print(_table(results))
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2))
@@ -156,7 +156,9 @@ def _scored(
 def _table(results: dict[str, dict[str, list[dict[str, float]]]]) -> Table:
     """Means over the seeds, standard deviation behind."""
     columns = ("accuracy", "seconds", "average precision", "flags: precision", "flags: recall")
-    table = Table("noise", "way", title="Means over seeds (standard deviation)", title_justify="left")
+    table = Table(title="Means over seeds (standard deviation)", title_justify="left")
+    table.add_column("noise", no_wrap=True)
+    table.add_column("way", no_wrap=True)
     for column in columns:
         table.add_column(column, justify="right")
     for noise, ways in results.items():

@@ -28,10 +28,11 @@ def timed(work: Callable[[], object]) -> Work:
 def apart(make: Callable[[], Callable[[], Result]]) -> Callable[[], Result]:
     """The work that `make` makes, in a process of its own, which waits asleep between two calls.
 
-    So that neither side has what the other told the C library, or left in its memory.
+    So that neither side has what the other told the C library, or left in its memory. Returns once it is made.
     """
     here, there = multiprocessing.Pipe()
     multiprocessing.get_context("spawn").Process(target=_serve, args=(make, there), daemon=True).start()
+    here.recv()
 
     def once() -> Result:
         here.send(None)
@@ -44,6 +45,7 @@ def apart(make: Callable[[], Callable[[], Result]]) -> Callable[[], Result]:
 def _serve(make: Callable[[], Callable[[], Any]], asked: Connection) -> None:
     """Do the work whenever it is asked for, until nobody is there to ask."""
     work = make()
+    asked.send("made")
     with contextlib.suppress(EOFError):
         while True:
             asked.recv()

@@ -16,10 +16,11 @@ def machine_name(device: str, num_threads: int) -> str:
     """The accelerator, or the processor and how many of its cores computed, with the operating system."""
     if device != "cpu":
         return f"{device}, {platform.system()}"
-    return f"{_processor()}, {num_threads} of {num_cores()} cores, {platform.system()}"
+    return f"{processor_name()}, {num_threads} of {num_cores()} cores, {platform.system()}"
 
 
-def _processor() -> str:
+def processor_name() -> str:
+    """The processor's name, as the system tells it."""
     info = Path("/proc/cpuinfo")
     if info.is_file():
         for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
