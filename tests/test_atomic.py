@@ -64,3 +64,15 @@ def test_a_full_disk_leaves_the_old_content_alone_and_says_which_file(tmp_path, 
         atomic.write_bytes(path, b"new content")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"old content")]
     assert "file" in str(caught.value.filename)
+
+
+def test_a_link_stays_one_and_a_device_is_written_to(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "null").symlink_to("/dev/null")
+    atomic.write_bytes(tmp_path / "link", b"new")
+    atomic.write_bytes(tmp_path / "null", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "null").is_char_device()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link", "null"]

@@ -48,12 +48,14 @@ def train(
     source = None
     if labels is not None or not isinstance(data, str | os.PathLike):
         source = read_arrays(data, labels, **{key: settings.pop(key) for key in _OF_ARRAYS if key in settings})
+        if keep_data and not source.in_memory:
+            raise InputError("the images exceed memory_gb: raise it, or do without a copy by keep_data=False")
         data = "data.npz"
     given = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in ({"data": data} | settings).items()
     }
-    path = free_directory(Path(given["data"]).stem) if out is None else Path(out)
+    path = free_directory(Path(given["data"]).resolve().stem) if out is None else Path(out)
     refuse_existing(path, overwrite=overwrite)
     preset = preset or preset_for(given["data"])
     if minutes is not None and (preset != "default" or "epochs" in given):

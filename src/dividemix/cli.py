@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from dividemix.commands import data, evaluate, export, predict, presets, relabel, reproduce, train
+from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import DivergedError, InputError
 
 _DESCRIPTION = "Train image classifiers on noisy labels with DivideMix."
@@ -35,11 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (InputError, DivergedError) as error:
         return _complain(str(error))
     except KeyboardInterrupt:
-        print("dividemix: interrupted before the training began", file=sys.stderr)
+        print("dividemix: interrupted", file=sys.stderr)
         return 130
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}")
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return _complain("out of memory: take smaller images, fewer at a time, or a smaller network")
 
 
 def _complain(message: str) -> int:

@@ -3,7 +3,11 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import torch
+
+from dividemix.engine.memory import is_out_of_memory
 
 SCRIPT = """
 import ctypes, sys
@@ -39,3 +43,12 @@ def megabytes_kept(mode: str) -> int:
 def test_freed_memory_is_kept() -> None:
     assert megabytes_kept("keep") >= 12 * 16
     assert megabytes_kept("as it is") < 12 * 16  # else the first assertion would say nothing
+
+
+def test_torch_on_a_cpu_and_numpy_are_understood_when_they_ask_for_too_much() -> None:
+    for ask, error in ((torch.empty, RuntimeError), (np.empty, MemoryError)):
+        with pytest.raises(error) as caught:
+            ask(2**56)
+        assert is_out_of_memory(caught.value)
+    assert is_out_of_memory(torch.OutOfMemoryError("CUDA out of memory"))
+    assert not is_out_of_memory(RuntimeError("shapes do not fit"))

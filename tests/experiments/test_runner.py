@@ -97,8 +97,9 @@ def test_another_run_under_the_name_is_refused(tmp_path: Path) -> None:
         is_finished(toy.toy_run("first"), tmp_path)
     assert is_finished(toy.toy_run("first", lr=0.5, device="auto"), tmp_path)  # where it computes does not matter
     run = toy.toy_run("first", lr=0.5)
-    with pytest.raises(InputError, match=r"the run there has data fashion, not cifar10: move it away"):
-        is_finished(replace(run, job=replace(run.job, data="cifar10")), tmp_path)
+    for name, there, here in (("data", "fashion", "cifar10"), ("weights", None, "other.pth")):
+        with pytest.raises(InputError, match=f"the run there has {name} {there}, not {here}: move it away"):
+            is_finished(replace(run, job=replace(run.job, **{name: here})), tmp_path)
 
 
 def test_a_failing_run_is_told_and_the_others_go_on(tmp_path: Path, trained: list[str]) -> None:
@@ -150,7 +151,10 @@ def test_a_figure_without_matplotlib_is_refused_before_anything_is_trained(
 
 
 @pytest.mark.slow
-def test_workers_train_side_by_side_and_a_failure_takes_no_other_with_it(tmp_path: Path) -> None:
+def test_workers_train_side_by_side_and_a_failure_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ONEDNN_VERBOSE", "1")  # a library that prints, between the workers' answers
     good, other = toy.toy_run("good"), toy.toy_run("other", method="cross_entropy")
     bad = toy.toy_run("bad", net="no_such_net")
     events = list(train_all([bad, good, other], tmp_path, num_workers=2, num_threads=1))

@@ -11,8 +11,9 @@ from toys import save_toy
 from dividemix.errors import InputError
 from dividemix.presets import preset_fields
 from dividemix.runs.choices import Choice
-from dividemix.runs.defaults import _seconds_per_epoch, choose
+from dividemix.runs.defaults import choose
 from dividemix.runs.job import Job
+from dividemix.runs.pace import Pace
 from dividemix.runs.run import Run
 
 
@@ -87,20 +88,14 @@ def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path) -
 
 
 def test_minutes_choose_the_number_of_epochs(tmp_path, monkeypatch) -> None:
-    """With a second for a warm-up epoch and two for a mix epoch, of which a sixth and five sixths are to be."""
-    monkeypatch.setattr("dividemix.runs.defaults._seconds_per_epoch", lambda *_: (1.0, 2.0))
+    """With a second for a warm-up epoch and two for a mix epoch: n of them, w warm-up, take w + 2 (n - w) s."""
+    pace = Pace(warmup=1 / 40, divide=0.0, mix=2 / 40 / 0.85, num_train=40, num_test=0)
+    monkeypatch.setattr("dividemix.runs.defaults.measure", lambda *_: pace)
     job, given = job_for(save_toy(tmp_path))
-    for minutes, expected in ((0.5, 16), (2.0, 65), (1000.0, 300)):
-        _, choices = choose(job, given, minutes=minutes)
+    own_warmup = {"warmup_epochs": 20}
+    for minutes, more, expected in ((0.5, {}, 16), (2.0, {}, 62), (2.0, own_warmup, 70), (99.0, {}, 300)):
+        _, choices = choose(job, given | more, minutes=minutes)
         assert {choice.name: choice.value for choice in choices}["epochs"] == expected
     for minutes, message in ((0.1, "5 epochs take about 1 minutes here"), (0.0, "above 0"), (-1.0, "above 0")):
         with pytest.raises(InputError, match=message):
             choose(job, given, minutes=minutes)
-
-
-def test_an_epoch_is_timed_on_the_data_itself(tmp_path) -> None:
-    job, given = job_for(save_toy(tmp_path), net="small_cnn", net_width=2)
-    source, _ = choose(job, given)
-    warmup, mix = _seconds_per_epoch(job, source)
-    assert 0 < warmup < 60
-    assert 0 < mix < 60

@@ -174,7 +174,7 @@ def test_a_model_of_foreign_code_is_loaded_only_by_who_trusts_it(folder, tmp_pat
     )
     values = json.loads((folder / "config.json").read_text()) | {"net": "evil_for_test:make"}
     (folder / "config.json").write_text(json.dumps(values))
-    with pytest.raises(InputError, match=r"config\.json: its net 'evil_for_test:make' is Python code .*trust_net=True"):
+    with pytest.raises(InputError, match=r"config\.json: its net 'evil_for_test:make' is Python code .*--trust_net"):
         Model.from_pretrained(folder)
     assert not (tmp_path / "it_ran").exists()
     loaded = Model.from_pretrained(folder, trust_net=True)
@@ -252,7 +252,7 @@ def change(**changes):
         (change(model_type="bert"), "not of a model of dividemix"),
         (change(model_type=None), "not of a model of dividemix"),
         (change(net="transformer"), "unknown net 'transformer'"),
-        (change(net="no_such_module:net"), r"'no_such_module:net' is Python code .* trust_net=True"),
+        (change(net="no_such_module:net"), r"'no_such_module:net' is Python code .* --trust_net"),
         (change(net=None), "damaged.*'net' is missing"),
         (change(net_width=3), "shape of nets.0"),
         (change(net_width="2"), "damaged.*net_width is '2'"),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dividemix.api import train
 from dividemix.cli import main
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import InputError
+from dividemix.runs.checkpoints import save_last
 from dividemix.runs.job import Job
 from dividemix.runs.run import Run
 
@@ -444,3 +446,44 @@ def test_what_was_left_out_is_remembered_with_data_from_python(tmp_path):
     assert Run.load(tmp_path / "run").summary()["num_skipped"] == 1
     issues = Run.load(tmp_path / "run").label_issues()
     np.testing.assert_array_equal(issues.pred_probs, run.label_issues().pred_probs)
+
+
+def test_a_run_that_another_process_has_trained_meanwhile_is_left_alone(tmp_path, job):
+    trained(tmp_path / "run", job(), num_epochs=1)
+    first, second = Run.load(tmp_path / "run"), Run.load(tmp_path / "run")
+    list(first.train())
+    before = settled(tmp_path / "run")
+    with pytest.raises(InputError, match="another process has trained it meanwhile"):
+        next(second.train())
+    assert settled(tmp_path / "run") == before
+
+
+def test_a_run_whose_last_checkpoint_fails_does_not_look_finished(tmp_path, job, monkeypatch):
+    def full(directory, tensors, epoch, *_):
+        if epoch == 4:
+            raise OSError(28, "No space left on device")
+        save_last(directory, tensors, epoch, *_)
+
+    monkeypatch.setattr("dividemix.runs.run.save_last", full)
+    with pytest.raises(OSError, match="No space left"):
+        trained(tmp_path / "run", job())
+    assert not (tmp_path / "run" / "summary.json").exists()
+    monkeypatch.undo()
+    list(Run.load(tmp_path / "run").train())
+    assert settled(tmp_path / "run") == settled(trained(tmp_path / "other", job()).directory.path)
+
+
+def test_a_run_keeps_the_labels_of_a_noise_file(tmp_path, job):
+    noise = trained(tmp_path / "first", job(), num_epochs=1).directory.noise.rename(tmp_path / "noise.json")
+    expected = settled(trained(tmp_path / "whole", job(noise=f"file:{noise}")).directory.path)
+    trained(tmp_path / "stopped", job(noise=f"file:{noise}"), num_epochs=2)
+    noise.unlink()
+    list(Run.load(tmp_path / "stopped").train())
+    assert settled(tmp_path / "stopped") == expected
+
+
+def test_a_run_that_keeps_its_data_takes_no_other(tmp_path):
+    arrays = toy_arrays()
+    run = train(arrays["x_train"], arrays["y_train"], out=tmp_path / "run", progress=False, **SETTINGS)
+    with pytest.raises(InputError, match=r"keeps its own data, in data\.npz: leave out other\.npz"):
+        Run.load(tmp_path / "run", replace(run.job, data="other.npz"))

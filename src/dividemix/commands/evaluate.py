@@ -14,6 +14,7 @@ def add(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument("--data", metavar="DATA", help="where the folder or file is now, if it has moved")
     evaluate.add_argument("--root", metavar="DIR", help="where the data set is now, if it has moved")
     evaluate.add_argument("--device", metavar="NAME", help="where to compute, if not where the run was trained")
+    evaluate.add_argument("--trust_net", action="store_true", help="import a net that is not dividemix's own")
     evaluate.set_defaults(command=_evaluate)
 
 
@@ -30,7 +31,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     places = {
         name: getattr(arguments, name) for name in ("data", "root", "device") if getattr(arguments, name) is not None
     }
-    run = Run.load(arguments.run, Job.of(job.values() | places), to_train=False)
+    run = Run.load(arguments.run, Job.of(job.values() | places), to_train=False, trust_net=arguments.trust_net)
     if arguments.checkpoint == "best":
         run.load_best()
     probs = run.test_probs()

@@ -14,6 +14,7 @@ def add(export: argparse.ArgumentParser) -> None:
     export.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
     export.add_argument("--format", choices=("pt2", "onnx"), required=True, help="a torch.export program, or ONNX")
     export.add_argument("--out", metavar="FILE", type=Path, help="the file to write (default: model.FORMAT in RUN)")
+    export.add_argument("--trust_net", action="store_true", help="import a net that is not dividemix's own")
     export.set_defaults(command=_export)
 
 
@@ -21,6 +22,6 @@ def _export(arguments: argparse.Namespace) -> int:
     from dividemix.runs.export import export
 
     out: Path = arguments.out or arguments.run / f"model.{arguments.format}"
-    difference = export(arguments.run, out, arguments.format)
+    difference = export(arguments.run, out, arguments.format, trust_net=arguments.trust_net)
     print(f"{out}: probabilities differ by at most {difference:.1e} from those of the run")
     return 0

@@ -28,6 +28,7 @@ def add(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write (default: standard output)")
     predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time (default: 256)")
     predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute (default: auto)")
+    predict.add_argument("--trust_net", action="store_true", help="import a net that is not dividemix's own")
     predict.set_defaults(command=_predict)
 
 
@@ -42,7 +43,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise InputError(f"--out {out}: a file in a folder that exists is needed")
     images = list_images(arguments.images)
-    model = Model.from_pretrained(arguments.run, arguments.device)
+    model = Model.from_pretrained(arguments.run, arguments.device, trust_net=arguments.trust_net)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(["path", "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])

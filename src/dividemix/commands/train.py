@@ -82,6 +82,9 @@ def add(train: argparse.ArgumentParser) -> None:
     )
     train.add_argument("--overwrite", action="store_true", help="replace the run in the run directory")
     train.add_argument(
+        "--trust_net", action="store_true", help="with --resume: import a net of the run that is not dividemix's own"
+    )
+    train.add_argument(
         "--config", metavar="FILE", type=Path, help="YAML file of settings, as config.yaml of a run; flags win over it"
     )
     train.add_argument("--print_config", action="store_true", help="print all settings as YAML and stop")
@@ -125,6 +128,8 @@ class _Plan:
 def _train(arguments: argparse.Namespace) -> int:
     plans = _plan(arguments)
     if arguments.print_config:
+        for plan in plans[:-1]:
+            print(f"# before it, the same by --method {plan.job.method}")
         print(plans[-1].job.to_yaml(), end="")
         return 0
     return _train_all(plans, arguments)
@@ -186,16 +191,15 @@ def _fitted(job: "Job", out: Path, given: dict[str, Any], arguments: argparse.Na
 
 def _run_name(job: "Job") -> str:
     """A directory name that tells the runs of different jobs apart at a glance."""
-    words = [Path(job.data).stem, job.noise, job.method, f"seed{job.config.seed}"]
+    words = [Path(job.data).resolve().stem, job.noise, job.method, f"seed{job.config.seed}"]
     return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word != "none"))
 
 
 def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
     """Train each job in its directory, then show the table."""
-    import torch
-
     from dividemix.display import console, result_table, watch
     from dividemix.engine.interrupts import Interrupted, Interrupts
+    from dividemix.engine.memory import is_out_of_memory
     from dividemix.runs.directory import refuse_existing
     from dividemix.runs.run import Run
 
@@ -206,7 +210,7 @@ def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
     for plan in plans:
         job, out = plan.job, plan.out
         if arguments.resume and (out / "config.yaml").is_file():
-            run = Run.load(out, job)
+            run = Run.load(out, job, trust_net=arguments.trust_net or arguments.net is not None)
         else:
             run = Run.create(out, job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
         _show_beginning(run)
@@ -221,7 +225,9 @@ def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
                 soft_wrap=True,
             )
             return 128 + interrupt.number
-        except (MemoryError, torch.OutOfMemoryError):
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
             raise InputError(
                 f"out of memory: take a smaller --batch_size or --net_width ({run.saved_epoch} epochs are saved)"
             ) from None

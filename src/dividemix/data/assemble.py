@@ -21,7 +21,7 @@ from dividemix.data.threads import map_each
 from dividemix.errors import InputError
 
 _SMALL = 96  # up to this many pixels a side, images are trained on as they are
-_LARGE = 224  # and larger ones at this size, for which the networks for large images are made
+LARGE = 224  # and larger ones at this size, for which the networks for large images are made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,12 +48,14 @@ class Listing:
     """What was found and is no image, or is absent as a whole: listed, not counted."""
 
 
-def assemble(listing: Listing, *, image_size: int | None = None, memory_gb: float = 4.0) -> Source:
+def assemble(
+    listing: Listing, *, image_size: int | None = None, large_size: int = LARGE, memory_gb: float = 4.0
+) -> Source:
     """The images as a source without test images.
 
     All get one size: a square of `image_size`; or the size they have, if it is one and no side is longer than 96; or
-    a square of their median shorter side, rounded to a multiple of 8, at least 16; or 224 x 224 where that is more
-    than 96. They have one channel if all are grey, else three. They are held in memory if they fit in `memory_gb`.
+    a square of their median shorter side, rounded to a multiple of 8, at least 16; or of `large_size` where that is
+    more than 96. They have one channel if all are grey, else three. They are held in memory if they fit in `memory_gb`.
 
     Raises:
         InputError: if more than half of the images cannot be read, or less than two images or classes remain.
@@ -65,7 +67,7 @@ def assemble(listing: Listing, *, image_size: int | None = None, memory_gb: floa
     check_enough(listing, failed)
     sizes = np.array([headers[row][:2] for row in readable])
     channels = 1 if all(headers[row][2] for row in readable) else 3
-    shape = (*_common_size(sizes, image_size), channels)
+    shape = (*_common_size(sizes, image_size, large_size), channels)
     decoded = _decode(listing, readable, shape, memory_gb * 1e9)
     failed += decoded.failed
     check_enough(listing, failed)
@@ -145,7 +147,7 @@ def _probed(files: Sequence[ImageLike], row: int) -> tuple[int, int, bool] | str
         return str(error)
 
 
-def _common_size(sizes: NDArray[np.int64], image_size: int | None) -> tuple[int, int]:
+def _common_size(sizes: NDArray[np.int64], image_size: int | None, large_size: int) -> tuple[int, int]:
     """Height and width for all images, whose own are sizes (N, 2)."""
     check_image_size(image_size)
     if image_size is not None:
@@ -153,7 +155,7 @@ def _common_size(sizes: NDArray[np.int64], image_size: int | None) -> tuple[int,
     if (sizes == sizes[0]).all() and sizes[0].max() <= _SMALL:
         return int(sizes[0, 0]), int(sizes[0, 1])
     shorter = float(np.median(sizes.min(axis=1)))
-    side = max(16, 8 * round(shorter / 8)) if shorter <= _SMALL else _LARGE
+    side = max(16, 8 * round(shorter / 8)) if shorter <= _SMALL else large_size
     return side, side
 
 

@@ -97,6 +97,13 @@ class Source:
         for part, (images, labels) in self.other_tests.items():
             self._checked_labels(images, labels, part)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether all images are arrays, none of them files to be decoded while training."""
+        others = (images for images, _ in self.other_tests.values())
+        held = (self.train_images, self.test_images, self.val_images, *others)
+        return not any(isinstance(images, ImageFiles) for images in held)
+
     def _checked_labels(self, images: Images | ImageFiles | None, labels: Labels | None, part: str) -> Labels | None:
         """The labels of images beside the training images, if there are any: both or none, in those images' shape."""
         where = f"{self.name}: {part}_images"

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import CompilationWarning
 
 # Arithmetic from which on a compiled forward earns back the minute that compiling takes: on two CPU cores some ten
@@ -41,9 +42,9 @@ def compile_net(net: nn.Module) -> None:
     def forward(images: Tensor) -> Tensor:
         try:
             return compiled(images)
-        except torch.OutOfMemoryError:
-            raise
         except Exception as error:  # a missing C++ compiler, an operation it does not know: anything
+            if is_out_of_memory(error):
+                raise
             net.forward = eager
             first_line = (str(error).splitlines() or [""])[0]
             warnings.warn(

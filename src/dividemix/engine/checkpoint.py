@@ -67,6 +67,17 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     raise InputError(f"{folder}: no checkpoint here: {index['tensors']} is missing")
 
 
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The facts alone.
+
+    Raises:
+        InputError: if there is no checkpoint, or it is damaged.
+    """
+    index = _read_index(folder)
+    del index["tensors"]
+    return index
+
+
 def _read_index(folder: Path) -> dict[str, Any]:
     """What checkpoint.json says, its format checked and taken off."""
     index_file = folder / _INDEX

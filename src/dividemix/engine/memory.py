@@ -1,4 +1,4 @@
-"""Keeping freed memory for the next step, where the C library would hand it back to the system."""
+"""The computer's memory: keeping what was freed for the next step, and telling when there is none left."""
 
 import ctypes
 import sys
@@ -22,3 +22,11 @@ def keep_freed_memory() -> bool:
         return False
     accepted = [mallopt(option, value) == 1 for option, value in _OPTIONS.values()]
     return all(accepted)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory is short: torch's allocator for the CPU raises a plain RuntimeError."""
+    is_torch = isinstance(error, RuntimeError) and (
+        type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator" in str(error)
+    )
+    return is_torch or isinstance(error, MemoryError)

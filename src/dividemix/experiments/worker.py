@@ -21,6 +21,8 @@ from dividemix.runs.job import Job
 
 def main() -> int:
     """Do what the first line asks for; returns the exit code."""
+    sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what a library prints goes to the log, not between the answers
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.showwarning = _show_warning
@@ -43,6 +45,7 @@ def _train(path: Path, job: Job) -> int:
 
     from dividemix import atomic
     from dividemix.engine.interrupts import Interrupted, Interrupts
+    from dividemix.engine.memory import is_out_of_memory
     from dividemix.experiments.machine import MACHINE_FILE, machine_name
     from dividemix.runs.run import Run
 
@@ -57,7 +60,9 @@ def _train(path: Path, job: Job) -> int:
                     _say(row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
     except Interrupted as interrupt:
         return 128 + interrupt.number
-    except torch.OutOfMemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
         raise MemoryError("out of memory: run fewer --jobs at once") from None
     return 0
 

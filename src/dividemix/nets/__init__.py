@@ -57,6 +57,15 @@ def build_net(config: Config, *, num_classes: int, image_shape: tuple[int, ...],
     return net
 
 
+def refuse_foreign(net: str, where: Path, *, trust_net: bool) -> None:
+    """Raise InputError for a net that a file names and that is code of somebody's own, unless it is trusted."""
+    if ":" in net and not trust_net:
+        raise InputError(
+            f"{where}: its net {net!r} is Python code that is no part of dividemix and would be run: if you trust it, "
+            "add --trust_net (in Python: trust_net=True)"
+        )
+
+
 def _import_factory(name: str) -> Callable[..., nn.Module]:
     """The function that package.module:function names, looked up from the working directory too."""
     module_name, colon, function = name.partition(":")

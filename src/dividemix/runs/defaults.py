@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dividemix.data.assemble import LARGE
 from dividemix.data.source import Source
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
@@ -20,7 +21,7 @@ _CPU_SIZE = 64  # pixels to which a CPU gets large images
 _IMBALANCED = 3  # times as many samples in the largest class as in the smallest
 _MIN_PER_CLASS = 30  # samples of the median class, before some are held out
 _MIN_EPOCHS = 5
-_LABELED_SHARE = 0.85  # of the samples, guessed for the time of an epoch
+_MAX_EPOCHS = 300
 
 
 def choose(
@@ -37,14 +38,15 @@ def choose(
     on_cpu = device.type == "cpu"
     given = {name: value for name, value in given.items() if value is not None}
     can_resize = source is None and job.image_size is None
-    source = source or read(job)
+    source = source or read(job, large_size=_CPU_SIZE if on_cpu and not job.weights else LARGE)
     is_large = min(source.median_size or source.train_images.shape[1:3]) > _LARGE
     choices = []
     if is_large and (job.weights or not on_cpu):
         choices += [Choice("net", "resnet50", "large images" + (", and weights to start from" if job.weights else ""))]
     elif on_cpu:
         if is_large and can_resize:
-            source = read(replace(job, image_size=_CPU_SIZE))
+            if source.train_images.shape[1] != _CPU_SIZE:  # a built-in set, which has a size of its own
+                source = read(replace(job, image_size=_CPU_SIZE))
             choices += [Choice("image_size", _CPU_SIZE, "a CPU; --weights FILE or a GPU gets 224 pixels and ResNet-50")]
         choices += [Choice("net", "small_cnn", "trains in minutes on a CPU"), _width(source)]
         if given.get("net", "small_cnn") == "small_cnn":
@@ -57,11 +59,10 @@ def choose(
         choices.append(
             _epochs(len(source.train_labels), on_cpu)
             if minutes is None
-            else _epochs_in(minutes, Job.of(settings), source)
+            else _epochs_in(minutes, Job.of(settings), source, given.get("warmup_epochs"))
         )
     epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.config.epochs)
-    most = 5 if on_cpu else 10
-    warmup = Choice("warmup_epochs", max(1, min(round(epochs / 6), most)), f"a sixth of the epochs, {most} at most")
+    warmup = _warmup(epochs, on_cpu)
     rampup = Choice("rampup_epochs", max(1, min(16, epochs - warmup.value)), "until lambda_u is in full force")
     return source, choices + [choice for choice in (warmup, rampup) if choice.name not in given]
 
@@ -113,26 +114,29 @@ def _epochs(num_samples: int, on_cpu: bool) -> Choice:
     return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
 
 
-def _epochs_in(minutes: float, job: Job, source: Source) -> Choice:
-    """How many epochs take so long on this machine, by timing a few steps of both phases."""
+def _warmup(epochs: int, on_cpu: bool) -> Choice:
+    most = 5 if on_cpu else 10
+    return Choice("warmup_epochs", max(1, min(round(epochs / 6), most)), f"a sixth of the epochs, {most} at most")
+
+
+def _epochs_in(minutes: float, job: Job, source: Source, num_warmup: int | None) -> Choice:
+    """How many epochs take so long on this machine, by timing a few steps of both phases; num_warmup if it is given."""
     if not minutes > 0 or not math.isfinite(minutes):
         raise InputError(f"minutes is {minutes:g}: a number above 0 is needed")
-    warmup, mix = _seconds_per_epoch(job, source)
-    # A sixth of the epochs are warm-up.
-    epochs = int(60 * minutes / (warmup / 6 + mix * 5 / 6))
-    if epochs < _MIN_EPOCHS:
-        needed = math.ceil(_MIN_EPOCHS * (warmup / 6 + mix * 5 / 6) / 60)
+    pace = measure(replace(job, noise="none"), source)
+    on_cpu = choose_device(job.config.device).type == "cpu"
+
+    def seconds(epochs: int) -> float:
+        warmup = _warmup(epochs, on_cpu).value if num_warmup is None else min(num_warmup, epochs)
+        schedule = replace(job.config, epochs=epochs, warmup_epochs=warmup)
+        return pace.seconds(replace(job, config=schedule))
+
+    fitting = [epochs for epochs in range(_MIN_EPOCHS, _MAX_EPOCHS + 1) if seconds(epochs) <= 60 * minutes]
+    if not fitting:
+        needed = math.ceil(seconds(_MIN_EPOCHS) / 60)
         raise InputError(
             f"minutes is {minutes:g}: {_MIN_EPOCHS} epochs take about {needed} minutes here; allow them, or take a"
             " smaller --net_width or --image_size"
         )
-    return Choice("epochs", min(epochs, 300), f"fit {minutes:g} minutes: an epoch takes about {mix:.2g} s here")
-
-
-def _seconds_per_epoch(job: Job, source: Source) -> tuple[float, float]:
-    """Seconds of a warm-up epoch and of a mix epoch; the same where a method has no second phase."""
-    pace = measure(replace(job, noise="none"), source)
-    warmup = pace.num_train * pace.warmup
-    if job.method == "cross_entropy":
-        return warmup, warmup
-    return warmup, pace.num_train * (pace.divide + pace.mix * _LABELED_SHARE)
+    an_epoch = seconds(fitting[-1]) / fitting[-1]
+    return Choice("epochs", fitting[-1], f"fit {minutes:g} minutes: an epoch takes about {an_epoch:.2g} s here")

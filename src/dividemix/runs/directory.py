@@ -20,7 +20,6 @@ import numpy as np
 import torch
 
 from dividemix import atomic
-from dividemix.data.image_files import ImageFiles
 from dividemix.data.source import Skipped, Source
 from dividemix.engine.lock import exclusive
 from dividemix.errors import InputError
@@ -34,6 +33,7 @@ class RunDirectory:
         self.path = path
         self.last = path / "checkpoints" / "last"
         self.best = path / "checkpoints" / "best"
+        self.noise = path / "noise.json"
         self._metrics = path / "metrics.jsonl"
 
     @classmethod
@@ -107,9 +107,7 @@ class RunDirectory:
         return self.path / "data.npz"
 
     def write_data(self, source: Source) -> None:
-        """data.npz."""
-        if isinstance(source.train_images, ImageFiles) or isinstance(source.test_images, ImageFiles):
-            raise InputError("the images exceed memory_gb: raise it, or write them to files and train on a table")
+        """data.npz, of a source that is in memory."""
         arrays = {
             "x_train": source.train_images,
             "y_train": source.train_labels,
@@ -120,9 +118,8 @@ class RunDirectory:
             "rows": source.rows,
             "paths": None if source.paths is None else np.array(source.paths),
         }
-        buffer = io.BytesIO()
-        np.savez(buffer, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
-        atomic.write_bytes(self.data, buffer.getvalue())
+        with atomic.replacing(self.data) as file:
+            np.savez(file, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
 
     def read_skipped(self) -> tuple[Skipped, ...]:
         """What skipped.csv lists; nothing where there is no such file."""

@@ -14,7 +14,7 @@ from dividemix.config import Config
 from dividemix.errors import InputError
 
 # Where things lie and what computes may change between a run and its resumption; what is computed may not. That the
-# data is the same wherever it lies, its digest tells; weights to start from count only at the start.
+# data is the same wherever it lies, its digest tells.
 PLACES = ("data", "root", "test", "weights", "memory_gb", "device")
 
 
@@ -46,11 +46,10 @@ class Job:
         return {name: value for name, value in self.values().items() if name not in PLACES}
 
     def difference(self, stored: "Job") -> str | None:
-        """The first such value in which a stored run is another one, in words; None if there is none."""
-        there = stored.identity
-        differing = (name for name, value in self.identity.items() if value != there[name])
-        name = next(differing, None)
-        return None if name is None else f"the run there has {name} {there[name]}, not {self.identity[name]}"
+        """The first such value, or weights, in which a stored run is another one, in words; None if there is none."""
+        here, there = self.values(), stored.values()
+        name = next((name for name in (*self.identity, "weights") if here[name] != there[name]), None)
+        return None if name is None else f"the run there has {name} {there[name]}, not {here[name]}"
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Job":

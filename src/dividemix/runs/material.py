@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dividemix.data.assemble import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.image_files import fingerprint
 from dividemix.data.noise import NoisyLabels, add_noise, parse_noise
@@ -59,8 +60,8 @@ class Material:
         return labels
 
 
-def read(job: Job) -> Source:
-    """The job's data as it was given, limited.
+def read(job: Job, *, large_size: int = LARGE) -> Source:
+    """The job's data as it was given, limited; large images in that size, where the job names none.
 
     Raises:
         InputError: for whatever is wrong with it.
@@ -70,6 +71,7 @@ def read(job: Job) -> Source:
         None if job.root is None else Path(job.root),
         test=job.test,
         image_size=job.image_size,
+        large_size=large_size,
         path_column=job.path_column,
         label_column=job.label_column,
         memory_gb=job.memory_gb,

@@ -25,7 +25,7 @@ from dividemix.data.readers.arrays import array_or_list, as_image, as_images
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
-from dividemix.nets import NETS, build_net
+from dividemix.nets import build_net, refuse_foreign
 
 FORMAT = 1
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
@@ -129,12 +129,7 @@ class Model:
         folder = _model_folder(Path(folder))
         chosen = choose_device(device)
         num_nets, described = _read_config(folder / _CONFIG)
-        net = described["config"].net
-        if ":" in net and net not in NETS and not trust_net:
-            raise InputError(
-                f"{folder / _CONFIG}: its net {net!r} is Python code that is no part of dividemix and would be run: "
-                "if you trust it, load the model in Python by Model.from_pretrained(folder, trust_net=True)"
-            )
+        refuse_foreign(described["config"].net, folder / _CONFIG, trust_net=trust_net)
         tensors = _read_weights(folder / _WEIGHTS, num_nets)
         config, num_classes = described["config"], len(described["classes"])
         shape = cropped_shape(described["image_shape"], config.crop_size)

@@ -15,7 +15,7 @@ _NUM_STEPS = 4
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a sample takes, for all nets together, and how many samples the data set has.
+    """Seconds that a sample takes, for all nets together, and how many samples train and are tested each epoch.
 
     `mix` counts for each sample that keeps its label; the others come along with it.
     """
@@ -32,7 +32,7 @@ class Pace:
         num_warmup = config.epochs if job.method == "cross_entropy" else config.warmup_epochs
         # Twice, since a step of warm-up has as many samples as the two kinds of a later one have together.
         num_warmup_samples = 2 * config.balanced_batches * config.batch_size or self.num_train
-        mix_epoch = config.num_divided(self.num_train) * (self.divide + self.mix * _share_labeled(job.noise))
+        mix_epoch = config.num_divided(self.num_train) * (self.divide + self.mix * _share_labeled(job))
         test = self.num_test * self.divide * config.epochs
         at_the_end = self.num_train * self.divide  # every label is judged once more
         training = num_warmup * num_warmup_samples * self.warmup + (config.epochs - num_warmup) * mix_epoch
@@ -56,8 +56,7 @@ def measure(job: Job, source: "Source | None" = None) -> Pace:
     method = find_method(job.method)
     device = choose_device(config.device)
     material = gather(job, device, source)
-    num_train = len(material.train.labels)
-    others = (*material.other_tests.values(), material.holdout if material.clean_holdout else None)
+    num_train, tested = len(material.train.labels), (*material.tests.values(), material.holdout)
     num_samples = min(num_train, _NUM_STEPS * 2 * config.batch_size)
     state = start(
         config,
@@ -80,14 +79,14 @@ def measure(job: Job, source: "Source | None" = None) -> Pace:
         divide=divide,
         mix=(mix.seconds.get("mixmatch", 0.0) + mix.seconds["forward_backward"]) / num_labeled,
         num_train=num_train,
-        num_test=sum(len(images.labels) for images in (material.test, *others) if images is not None),
+        num_test=sum(len(images.labels) for images in tested if images is not None),
     )
 
 
-def _share_labeled(noise: str) -> float:
-    """The share of samples that will keep their label, judged by the noise rate; two thirds where nobody knows it."""
-    _, _, rate = noise.partition(":")
+def _share_labeled(job: Job) -> float:
+    """The share of samples that will keep their label, judged by the noise rate; a guess where nobody knows it."""
+    _, _, rate = job.noise.partition(":")
     try:
         return 1 - float(rate)
     except ValueError:
-        return 2 / 3
+        return 0.85 if job.config.keep_plausible else 2 / 3

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.algorithm.state import State
-from dividemix.data.noise import save_noise
+from dividemix.data.noise import parse_noise, save_noise
 from dividemix.data.source import Source
-from dividemix.engine.checkpoint import load_checkpoint, remove_strays
+from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
 from dividemix.engine.device import choose_device
 from dividemix.engine.lock import exclusive
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
 from dividemix.methods import find_method
+from dividemix.nets import refuse_foreign
 from dividemix.nets.weights import WeightsReport, load_weights
 from dividemix.runs import results, scoring
 from dividemix.runs.checkpoints import copies, save_best, save_last
@@ -87,7 +88,7 @@ class Run:
             about_weights = {"weights": str(weights[0])} if weights else {}
             directory.write_json("env.json", environment(material.train.labels.device) | about_weights)
             if material.noise is not None and material.true_labels is not None:
-                save_noise(directory.path / "noise.json", material.noise, material.true_labels)
+                save_noise(directory.noise, material.noise, material.true_labels)
             save_last(directory, copies(state), state.epoch, material, job)
 
         directory = RunDirectory.create(path, fill, overwrite=overwrite)
@@ -96,27 +97,33 @@ class Run:
         return run
 
     @classmethod
-    def load(cls, path: Path | str, job: Job | None = None, *, to_train: bool = True) -> "Run":
+    def load(cls, path: Path | str, job: Job | None = None, *, to_train: bool = True, trust_net: bool = False) -> "Run":
         """The run in a directory, as its last checkpoint has it; with `job`, only if that is what it does.
 
-        Not `to_train`, its nets are not compiled: a test would not earn that back.
+        Not `to_train`, its nets are not compiled: a test would not earn that back. A net that is not the package's own
+        is imported, which runs its code, only with `trust_net`.
 
         Raises:
-            InputError: if there is no run, it is damaged, or it does another job or has other data.
+            InputError: if there is no run, it is damaged, does another job, has other data, or a net that is not
+                trusted.
         """
         path = Path(path)
         directory = RunDirectory(path)
         stored = directory.read_job()
+        refuse_foreign(stored.config.net, path / "config.yaml", trust_net=trust_net)
         job = stored if job is None else _same(job, stored, path)
         if directory.data.is_file():
+            if job.data != stored.data:
+                raise InputError(f"{path}: keeps its own data, in data.npz: leave out {job.data}")
             job = replace(job, data=str(directory.data))
         tensors, facts = load_checkpoint(directory.last)
-        material, state = _prepare(job, may_compile=to_train)
+        material, state = _prepare(_with_own_noise(job, directory), may_compile=to_train)
         if directory.data.is_file():
             material = replace(material, skipped=directory.read_skipped())
         if facts.keys() != {"epoch", "data", "job"}:
             raise InputError(f"{directory.last}: the checkpoint is damaged; start again with --overwrite")
-        _same(job, Job.of(facts["job"] | {"data": job.data}), directory.last)  # config.yaml may have been edited
+        trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
+        _same(job, trained, directory.last)  # config.yaml may have been edited
         if facts["data"] != material.digest:
             raise InputError(f"{path}: was trained on other data than {job.data} holds now; use another --out")
         try:
@@ -167,25 +174,36 @@ class Run:
         """Train the epochs that are left; yields each one's metrics.
 
         They and a checkpoint are written meanwhile by a thread; when the generator ends, or is closed, all is on disk.
+
+        Raises:
+            InputError: if another process trains the run, or has done so since it was loaded.
         """
-        fit = find_method(self.job.method).fit
-        with exclusive(self.directory.path), Writer() as writer:
+        with exclusive(self.directory.path):
+            if read_facts(self.directory.last).get("epoch") != self.saved_epoch:
+                raise InputError(f"{self.directory.path}: another process has trained it meanwhile; load it again")
             keep_freed_memory()
             self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
             for folder in (self.directory.last, self.directory.best):
                 remove_strays(folder)
             self._mend_best()
-            started = time.perf_counter()
-            for report in fit(self.state, self.material.train, self.job.config):
-                tested = time.perf_counter()
-                row = metrics_row(report, self.state.nets, self.material)
-                row["profile"] = report.seconds | {"test": time.perf_counter() - tested}
-                row["seconds"] = time.perf_counter() - started
-                writer.submit(self._save(row))
-                yield row
-                started = time.perf_counter()
+            with Writer() as writer:
+                yield from self._epochs(writer)
             if self.finished:  # also where a process died between the last checkpoint and this
                 self._finish()
+
+    def _epochs(self, writer: Writer) -> Iterator[dict[str, Any]]:
+        """Train epoch by epoch and give each to the writer; an epoch's time includes handing over the one before."""
+        started = time.perf_counter()
+        for report in find_method(self.job.method).fit(self.state, self.material.train, self.job.config):
+            tested = time.perf_counter()
+            row = metrics_row(report, self.state.nets, self.material)
+            row["profile"] = report.seconds | {"test": time.perf_counter() - tested}
+            row["seconds"] = time.perf_counter() - started
+            saving = time.perf_counter()
+            writer.submit(self._save(row))
+            waited = time.perf_counter() - saving
+            yield row
+            started = time.perf_counter() - waited
 
     def test_probs(self, name: str = "test") -> NDArray[np.float32]:
         """Probabilities (K, N, C) of the test images by each net; their mean over K is the ensemble's prediction.
@@ -304,6 +322,13 @@ def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True
         may_compile=may_compile,
     )
     return material, state
+
+
+def _with_own_noise(job: Job, directory: RunDirectory) -> Job:
+    """The job with the labels that the run keeps, where they came from a file that may be gone by now."""
+    if parse_noise(job.noise).path is None:
+        return job
+    return replace(job, noise=f"file:{directory.noise}")
 
 
 def _same(job: Job, stored: Job, path: Path) -> Job:

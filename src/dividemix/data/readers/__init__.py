@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dividemix.data.assemble import Listing, assemble, check_image_size, with_test
+from dividemix.data.assemble import LARGE, Listing, assemble, check_image_size, with_test
 from dividemix.data.classes import numbered
 from dividemix.data.readers.cifar import read_cifar10, read_cifar100
 from dividemix.data.readers.clothing1m import read_clothing1m
@@ -25,6 +25,7 @@ def read_source(
     *,
     test: str | None = None,
     image_size: int | None = None,
+    large_size: int = LARGE,
     path_column: str = "path",
     label_column: str = "label",
     memory_gb: float = 4.0,
@@ -32,7 +33,7 @@ def read_source(
     """The source of a built-in name (`READERS`), its files in or at `root`, or of one's own data.
 
     That is a folder with a subfolder for each class, a .csv, .tsv or .parquet file, or an .npz file; `test` is another
-    of these. `image_size` and `memory_gb` are for image files (see `assemble`), the columns for tables.
+    of these. `image_size`, `large_size` and `memory_gb` are for image files (see `assemble`), the columns for tables.
 
     Raises:
         InputError: naming what is unknown, missing or wrong.
@@ -53,7 +54,7 @@ def read_source(
         source = READERS[data](root) if data in READERS else read_npz(Path(data))
     else:
         train, own_test = _listings(data, path_column, label_column)
-        source = assemble(train, image_size=image_size, memory_gb=memory_gb)
+        source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
         if own_test is not None:
             source = with_test(source, own_test, memory_gb=memory_gb)
     if test is None:
