@@ -13,6 +13,13 @@ from selenium.webdriver.common.by import By
 
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _SECTIONS = {"report": ("overview", "training"), "losses": ("losses",), "review": ("review",)}
+# The settings folded away, so that the curves are in the picture; the losses of the first division, still spread out.
+_PREPARE = """
+document.querySelector("details.choices").open = false;
+const slider = document.querySelector("#losses input[type=range]");
+slider.value = slider.min;
+slider.dispatchEvent(new Event("input"));
+"""
 _MARGIN, _MAX_HEIGHT = 24, 900  # pixels
 
 
@@ -28,6 +35,7 @@ def main() -> None:
         driver = webdriver.Chrome(options=options)
         try:
             driver.get(report.as_uri())
+            driver.execute_script(_PREPARE)
             for name, sections in _SECTIONS.items():
                 shots = [_shot(driver, section, Path(profile)) for section in sections]
                 _stack(shots).quantize(96).save(images / f"{name}.png", optimize=True)
