@@ -30,7 +30,7 @@ def run(options: Options) -> Outcome:
     given, saved = pictures(options), warmed_up(options, CONFIG)
     data = array_data(given.train_images, given.train_labels, CONFIG)
     num_train, num_test = len(given.train_labels), len(given.test_labels)
-    state = State.start(two_nets(CONFIG), num_train, CONFIG)
+    state = State.start(fast_nets(CONFIG), num_train, CONFIG)  # as ours has them: the same division to the bit
     restore(state, saved, CONFIG)
     _, divisions = co_divide(state, data, CONFIG)
     ours_apart = apart(partial(_ours, options, dict(saved)))

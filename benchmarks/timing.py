@@ -32,6 +32,7 @@ def apart(make: Callable[[], Callable[[], Result]]) -> Callable[[], Result]:
     """
     here, there = multiprocessing.Pipe()
     multiprocessing.get_context("spawn").Process(target=_serve, args=(make, there), daemon=True).start()
+    there.close()  # the child's end: if it dies, here reads the end of it
     here.recv()
 
     def once() -> Result:

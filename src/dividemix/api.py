@@ -16,7 +16,7 @@ from dividemix.presets import preset_fields, preset_for
 from dividemix.runs.choices import Choice
 from dividemix.runs.defaults import choose
 from dividemix.runs.directory import free_directory, refuse_existing
-from dividemix.runs.job import Job
+from dividemix.runs.job import Job, data_name
 from dividemix.runs.run import Run
 
 _OF_ARRAYS = ("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "image_size", "memory_gb")
@@ -55,7 +55,7 @@ def train(
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in ({"data": data} | settings).items()
     }
-    path = free_directory(Path(given["data"]).resolve().stem) if out is None else Path(out)
+    path = free_directory(data_name(given["data"])) if out is None else Path(out)
     refuse_existing(path, overwrite=overwrite)
     preset = preset or preset_for(given["data"])
     if minutes is not None and (preset != "default" or "epochs" in given):

@@ -49,7 +49,7 @@ def of_sizes(*sizes, channels=3):
 def test_the_size_rule(sizes, image_size, expected):
     source = assemble(of_sizes(*sizes), image_size=image_size)
     assert source.train_images.shape == (len(sizes), *expected, 3)
-    assert source.median_size == tuple(round(float(np.median(side))) for side in zip(*sizes, strict=True))
+    assert source.median_size == tuple(np.median(side) for side in zip(*sizes, strict=True))
 
 
 def test_images_of_one_small_size_are_taken_as_they_are():

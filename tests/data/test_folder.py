@@ -112,7 +112,14 @@ def test_classes_that_are_only_called_so(tmp_path: Path, paths: list[str]) -> No
     assert source.test_images is None
 
 
-@pytest.mark.parametrize("beside", ["test/1.png", "runs/first/1.png"])
+def test_a_folder_without_images_beside_splits_is_passed_over(tmp_path: Path) -> None:
+    make(tmp_path, "train/a/1.png", "train/b/1.png", "test/a/1.png")
+    (tmp_path / "runs/first").mkdir(parents=True)
+    (tmp_path / "runs/first/summary.json").touch()
+    assert read_source(str(tmp_path)).classes == ("a", "b")
+
+
+@pytest.mark.parametrize("beside", ["test/1.png", "more/first/1.png"])
 def test_a_split_beside_what_is_none_is_not_taken_for_a_class(tmp_path: Path, beside: str) -> None:
     make(tmp_path, "train/a/1.png", "train/b/1.png", "val/a/1.png", beside)
     name = beside.split("/")[0]

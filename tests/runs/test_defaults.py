@@ -87,6 +87,16 @@ def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path) -
     assert "image_size" not in chosen(tmp_path / "photos", image_size=32)
 
 
+def test_images_that_are_read_as_large_are_known_as_large(tmp_path) -> None:
+    """A median side of 96.5 pixels: what is read and what is recorded must not disagree."""
+    for name, side in (("a", 96), ("b", 97)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (side, side)).save(tmp_path / "photos" / name / "1.png")
+    source, choices = choose(*job_for(tmp_path / "photos"))
+    assert source.train_images.shape[1:] == (64, 64, 3)
+    assert ("image_size", 64) in [(choice.name, choice.value) for choice in choices]
+
+
 def test_minutes_choose_the_number_of_epochs(tmp_path, monkeypatch) -> None:
     """With a second for a warm-up epoch and two for a mix epoch: n of them, w warm-up, take w + 2 (n - w) s."""
     pace = Pace(warmup=1 / 40, divide=0.0, mix=2 / 40 / 0.85, num_train=40, num_test=0)
@@ -96,6 +106,8 @@ def test_minutes_choose_the_number_of_epochs(tmp_path, monkeypatch) -> None:
     for minutes, more, expected in ((0.5, {}, 16), (2.0, {}, 62), (2.0, own_warmup, 70), (99.0, {}, 300)):
         _, choices = choose(job, given | more, minutes=minutes)
         assert {choice.name: choice.value for choice in choices}["epochs"] == expected
+    with pytest.raises(InputError, match="70 epochs take about 2 minutes here"):
+        choose(job, given | {"warmup_epochs": 70}, minutes=1.0)
     for minutes, message in ((0.1, "5 epochs take about 1 minutes here"), (0.0, "above 0"), (-1.0, "above 0")):
         with pytest.raises(InputError, match=message):
             choose(job, given, minutes=minutes)

@@ -487,3 +487,5 @@ def test_a_run_that_keeps_its_data_takes_no_other(tmp_path):
     run = train(arrays["x_train"], arrays["y_train"], out=tmp_path / "run", progress=False, **SETTINGS)
     with pytest.raises(InputError, match=r"keeps its own data, in data\.npz: leave out other\.npz"):
         Run.load(tmp_path / "run", replace(run.job, data="other.npz"))
+    loaded = Run.load(tmp_path / "run")
+    assert Run.load(tmp_path / "run", loaded.job).job == loaded.job

@@ -117,10 +117,14 @@ def _truth(text: str) -> bool:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A job and its run directory; with the data, if that had to be read to plan, and the choices made by it."""
+    """A job and its run directory; with the data, if that had to be read to plan, and the choices made by it.
+
+    `trust_net`: the net, whatever it is, was named by the user and not by the run directory alone.
+    """
 
     job: "Job"
     out: Path
+    trust_net: bool = False
     source: "Source | None" = None
     choices: "tuple[Choice, ...]" = ()
 
@@ -174,7 +178,8 @@ def _resumption(out: Path, given: dict[str, Any], preset: str | None) -> _Plan:
     from dividemix.runs.job import Job, read_settings
 
     asked = preset_fields(preset) if preset not in (None, "default") else {}  # default was fitted to the data then
-    return _Plan(Job.of(read_settings(out / "config.yaml") | asked | given), out)
+    job = Job.of(read_settings(out / "config.yaml") | asked | given)
+    return _Plan(job, out, trust_net="net" in given)
 
 
 def _fitted(job: "Job", out: Path, given: dict[str, Any], arguments: argparse.Namespace) -> _Plan:
@@ -186,12 +191,19 @@ def _fitted(job: "Job", out: Path, given: dict[str, Any], arguments: argparse.Na
     if not arguments.print_config:
         refuse_existing(out, overwrite=arguments.overwrite)  # before minutes are spent on reading data
     source, choices = choose(job, given, minutes=arguments.minutes)
-    return _Plan(Job.of(job.values() | {choice.name: choice.value for choice in choices}), out, source, tuple(choices))
+    return _Plan(
+        Job.of(job.values() | {choice.name: choice.value for choice in choices}),
+        out,
+        source=source,
+        choices=tuple(choices),
+    )
 
 
 def _run_name(job: "Job") -> str:
     """A directory name that tells the runs of different jobs apart at a glance."""
-    words = [Path(job.data).resolve().stem, job.noise, job.method, f"seed{job.config.seed}"]
+    from dividemix.runs.job import data_name
+
+    words = [data_name(job.data), job.noise, job.method, f"seed{job.config.seed}"]
     return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word != "none"))
 
 
@@ -210,7 +222,7 @@ def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
     for plan in plans:
         job, out = plan.job, plan.out
         if arguments.resume and (out / "config.yaml").is_file():
-            run = Run.load(out, job, trust_net=arguments.trust_net or arguments.net is not None)
+            run = Run.load(out, job, trust_net=arguments.trust_net or plan.trust_net)
         else:
             run = Run.create(out, job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
         _show_beginning(run)
@@ -221,7 +233,7 @@ def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
         except Interrupted as interrupt:
             console.print(
                 f"stopped by {interrupt}: {run.saved_epoch} of {job.config.epochs} epochs are saved."
-                + (f" Go on with: dividemix train --resume --out {out}" if len(plans) == 1 else _SAME_COMMAND),
+                + (f" Go on with: {_resume_command(job, out)}" if len(plans) == 1 else _SAME_COMMAND),
                 soft_wrap=True,
             )
             return 128 + interrupt.number
@@ -237,6 +249,10 @@ def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
     for plan, summary in zip(plans, summaries, strict=True):
         console.print(_what_was_found(plan.out, summary), soft_wrap=True)
     return 0
+
+
+def _resume_command(job: "Job", out: Path) -> str:
+    return f"dividemix train --resume --out {out}" + (" --trust_net" if ":" in job.config.net else "")
 
 
 def _what_was_found(out: Path, summary: dict[str, Any]) -> str:

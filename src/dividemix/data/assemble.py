@@ -103,7 +103,7 @@ def assemble(
             *(Skipped(name, "class without a readable image: left out") for name in dropped),
             *listing.ignored,
         ),
-        median_size=(round(height), round(width)),
+        median_size=(float(height), float(width)),
     )
 
 

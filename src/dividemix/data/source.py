@@ -63,7 +63,7 @@ class Source:
     """How many samples the data has as it was given, used or not; without it: up to the last one used."""
     skipped: tuple[Skipped, ...] = ()
     """What was left out because it could not be used."""
-    median_size: tuple[int, int] | None = None
+    median_size: tuple[float, float] | None = None
     """Median height and width of the training images before they were resized; None where they came as arrays."""
 
     def __post_init__(self) -> None:

@@ -100,12 +100,10 @@ def measure_pace(job: Job, folder: Path, *, num_threads: int) -> Pace:
 
 
 def _follow(run: PlannedRun, worker: "_Worker", events: "queue.Queue[Event]") -> None:
-    try:
-        for message in worker.messages():
-            if "row" in message:
-                events.put(Event("epoch", run, row=message["row"]))
-    finally:
-        events.put(Event("ended", run, error=worker.error))
+    for message in worker.messages():
+        if "row" in message:
+            events.put(Event("epoch", run, row=message["row"]))
+    events.put(Event("ended", run, error=worker.error))
 
 
 class _Worker:

@@ -13,7 +13,7 @@ import warnings
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from dividemix.errors import DivergedError, InputError
 from dividemix.runs.job import Job
@@ -21,8 +21,8 @@ from dividemix.runs.job import Job
 
 def main() -> int:
     """Do what the first line asks for; returns the exit code."""
-    sys.stdout = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints goes to the log, not between the answers
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else is printed goes to the log, not between the answers
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     warnings.showwarning = _show_warning
@@ -31,15 +31,15 @@ def main() -> int:
         if request["task"] == "measure":
             from dividemix.runs.pace import measure
 
-            _say(pace=asdict(measure(job)))
+            _say(answers, pace=asdict(measure(job)))
             return 0
-        return _train(Path(request["path"]), job)
+        return _train(Path(request["path"]), job, answers)
     except (InputError, DivergedError, OSError, MemoryError) as error:
-        _say(error=" ".join(str(error).split()) or type(error).__name__)
+        _say(answers, error=" ".join(str(error).split()) or type(error).__name__)
         return 1
 
 
-def _train(path: Path, job: Job) -> int:
+def _train(path: Path, job: Job, answers: TextIO) -> int:
     """Train the job's run from where it stands; a signal leaves once all is saved."""
     import torch
 
@@ -57,7 +57,7 @@ def _train(path: Path, job: Job) -> int:
             atomic.write_text(path / MACHINE_FILE, machine_name(name, torch.get_num_threads()) + "\n")
             with closing(run.train()) as epochs:
                 for row in epochs:
-                    _say(row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
+                    _say(answers, row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
     except Interrupted as interrupt:
         return 128 + interrupt.number
     except (MemoryError, RuntimeError) as error:
@@ -67,9 +67,9 @@ def _train(path: Path, job: Job) -> int:
     return 0
 
 
-def _say(**message: Any) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+def _say(answers: TextIO, **message: Any) -> None:
+    answers.write(json.dumps(message) + "\n")
+    answers.flush()
 
 
 def _end_with_parent() -> None:

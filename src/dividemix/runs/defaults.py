@@ -127,15 +127,16 @@ def _epochs_in(minutes: float, job: Job, source: Source, num_warmup: int | None)
     on_cpu = choose_device(job.config.device).type == "cpu"
 
     def seconds(epochs: int) -> float:
-        warmup = _warmup(epochs, on_cpu).value if num_warmup is None else min(num_warmup, epochs)
+        warmup = _warmup(epochs, on_cpu).value if num_warmup is None else num_warmup
         schedule = replace(job.config, epochs=epochs, warmup_epochs=warmup)
         return pace.seconds(replace(job, config=schedule))
 
-    fitting = [epochs for epochs in range(_MIN_EPOCHS, _MAX_EPOCHS + 1) if seconds(epochs) <= 60 * minutes]
+    fewest = max(_MIN_EPOCHS, num_warmup or 0)
+    fitting = [epochs for epochs in range(fewest, _MAX_EPOCHS + 1) if seconds(epochs) <= 60 * minutes]
     if not fitting:
-        needed = math.ceil(seconds(_MIN_EPOCHS) / 60)
+        needed = math.ceil(seconds(fewest) / 60)
         raise InputError(
-            f"minutes is {minutes:g}: {_MIN_EPOCHS} epochs take about {needed} minutes here; allow them, or take a"
+            f"minutes is {minutes:g}: {fewest} epochs take about {needed} minutes here; allow them, or take a"
             " smaller --net_width or --image_size"
         )
     an_epoch = seconds(fitting[-1]) / fitting[-1]

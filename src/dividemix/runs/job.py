@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from dividemix.config import Config
 from dividemix.errors import InputError
 
 # Where things lie and what computes may change between a run and its resumption; what is computed may not. That the
-# data is the same wherever it lies, its digest tells.
+# data is the same wherever it lies, its digest tells; of weights to start from, the file's name must stay.
 PLACES = ("data", "root", "test", "weights", "memory_gb", "device")
 
 
@@ -46,9 +47,9 @@ class Job:
         return {name: value for name, value in self.values().items() if name not in PLACES}
 
     def difference(self, stored: "Job") -> str | None:
-        """The first such value, or weights, in which a stored run is another one, in words; None if there is none."""
-        here, there = self.values(), stored.values()
-        name = next((name for name in (*self.identity, "weights") if here[name] != there[name]), None)
+        """The first such value in which a stored run is another one, in words; None if there is none."""
+        here, there = ({**job.identity, "weights": job.weights and Path(job.weights).name} for job in (self, stored))
+        name = next((name for name in here if here[name] != there[name]), None)
         return None if name is None else f"the run there has {name} {there[name]}, not {here[name]}"
 
     @classmethod
@@ -94,6 +95,11 @@ class Job:
         """The text of config.yaml, which --config takes as well."""
         text: str = yaml.safe_dump(self.values(), sort_keys=False)
         return text
+
+
+def data_name(data: str) -> str:
+    """What a run on the data is called: the file's or folder's name; that of a link is its own."""
+    return Path(os.path.abspath(data)).stem  # noqa: PTH100
 
 
 def _is_unicode(text: str) -> bool:

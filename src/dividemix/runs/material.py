@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dividemix.data.assemble import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.image_files import fingerprint
-from dividemix.data.noise import NoisyLabels, add_noise, parse_noise
+from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import read_source
 from dividemix.data.source import Skipped, Source
@@ -79,13 +79,17 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
     return source if job.limit_train is None else source.limit_train(job.limit_train)
 
 
-def gather(job: Job, device: torch.device, source: Source | None = None) -> Material:
+def gather(
+    job: Job, device: torch.device, source: Source | None = None, noise_spec: NoiseSpec | None = None
+) -> Material:
     """Read the job's data, unless it comes as `source`; add its noise, put it on the device, hold samples out.
+
+    `noise_spec` takes the place of the job's noise: the same labels from another file.
 
     Raises:
         InputError: for whatever is wrong with the data or the noise.
     """
-    spec = parse_noise(job.noise)
+    spec = noise_spec or parse_noise(job.noise)
     source = source or read(job)
     labels, true_labels, noise = source.train_labels, source.true_labels, None
     if spec.kind != "none":

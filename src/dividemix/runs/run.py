@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.algorithm.state import State
-from dividemix.data.noise import parse_noise, save_noise
+from dividemix.data.noise import NoiseSpec, parse_noise, save_noise
 from dividemix.data.source import Source
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
 from dividemix.engine.device import choose_device
@@ -113,11 +113,11 @@ class Run:
         refuse_foreign(stored.config.net, path / "config.yaml", trust_net=trust_net)
         job = stored if job is None else _same(job, stored, path)
         if directory.data.is_file():
-            if job.data != stored.data:
+            if job.data not in (stored.data, str(directory.data)):
                 raise InputError(f"{path}: keeps its own data, in data.npz: leave out {job.data}")
             job = replace(job, data=str(directory.data))
         tensors, facts = load_checkpoint(directory.last)
-        material, state = _prepare(_with_own_noise(job, directory), may_compile=to_train)
+        material, state = _prepare(job, noise=_own_noise(job, directory), may_compile=to_train)
         if directory.data.is_file():
             material = replace(material, skipped=directory.read_skipped())
         if facts.keys() != {"epoch", "data", "job"}:
@@ -221,7 +221,7 @@ class Run:
         Raises:
             InputError: for images of another size, or an image that cannot be read.
         """
-        model = Model.from_pretrained(self.directory.path, self.job.config.device, trust_net=True)
+        model = Model.from_pretrained(self.directory.path, self.job.config.device, trust_net=":" in self.job.config.net)
         return model.predict_proba(images)
 
     def label_issues(self) -> LabelIssues:
@@ -307,11 +307,13 @@ class Run:
         return save
 
 
-def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True) -> tuple[Material, State]:
-    """The job's data, and its state before the first epoch."""
+def _prepare(
+    job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, may_compile: bool = True
+) -> tuple[Material, State]:
+    """The job's data, with its noise or another, and its state before the first epoch."""
     find_method(job.method)  # before minutes are spent on reading data
     device = choose_device(job.config.device)
-    material = gather(job, device, source)
+    material = gather(job, device, source, noise)
     state = start(
         job.config,
         job.method,
@@ -324,15 +326,14 @@ def _prepare(job: Job, source: Source | None = None, *, may_compile: bool = True
     return material, state
 
 
-def _with_own_noise(job: Job, directory: RunDirectory) -> Job:
-    """The job with the labels that the run keeps, where they came from a file that may be gone by now."""
-    if parse_noise(job.noise).path is None:
-        return job
-    return replace(job, noise=f"file:{directory.noise}")
+def _own_noise(job: Job, directory: RunDirectory) -> NoiseSpec:
+    """The job's noise; where it came from a file, which may be gone by now, from the run's own."""
+    spec = parse_noise(job.noise)
+    return spec if spec.path is None else NoiseSpec("file", path=directory.noise)
 
 
 def _same(job: Job, stored: Job, path: Path) -> Job:
-    """The job, if it differs from the stored one in places only."""
+    """The job, if it is the stored one, wherever things lie."""
     if difference := job.difference(stored):
         raise InputError(f"{path}: {difference}: resume it with the same settings, or use another --out")
     return job

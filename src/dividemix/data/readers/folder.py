@@ -15,9 +15,9 @@ from dividemix.errors import InputError
 def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     """The images to train on and those to test on, if there are any; a class is a subfolder with all that is in it.
 
-    If the subfolders are one for training (train) and others for testing (test, val), with folders in each, the
-    classes are in those. Hidden files are passed over; files that are no images, links to folders and links that
-    lead out of the folder are listed as ignored.
+    If the subfolders with images are one for training (train) and others for testing (test, val), with folders in
+    each, the classes are in those. Hidden files are passed over; files that are no images, links to folders and links
+    that lead out of the folder are listed as ignored.
 
     Raises:
         InputError: if there are no class folders, or it is unclear which folders are the classes.
@@ -31,7 +31,7 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
     train = {name for name in splits if name.lower() in TRAIN_NAMES}
     if len(train) == 1 and any(name.lower() in TEST_NAMES for name in names):
-        if others := [name for name in names if name not in splits]:
+        if others := [name for name in names if name not in splits and _holds_images(folder / name)]:
             (split,) = train
             raise InputError(
                 f"{folder}: {printable(split)} holds class folders, {printable(others[0])} beside it is no such split: "
@@ -106,6 +106,12 @@ def _files(folder: Path, inside: Inside, suffixes: frozenset[str]) -> list[tuple
             else:
                 found.append((path, ""))
     return found
+
+
+def _holds_images(folder: Path) -> bool:
+    """Whether there is a file that is called like an image below the folder."""
+    suffixes = image_suffixes()
+    return any(Path(name).suffix.lower() in suffixes for _, _, names in os.walk(folder) for name in names)
 
 
 def _subfolders(folder: Path) -> list[str]:
