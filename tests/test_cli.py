@@ -322,9 +322,9 @@ def test_a_net_that_a_directory_names_is_imported_only_by_who_trusts_it(tmp_path
 
 
 def test_out_of_memory_is_one_line(capsys, monkeypatch):
-    for where, said in (("metrics_row", "(0 epochs are saved)"), ("gather", "take smaller images")):
+    for where, said in (("run.metrics_row", "(0 epochs are saved)"), ("prepare.gather", "take smaller images")):
         with monkeypatch.context() as patch:
-            patch.setattr(f"dividemix.runs.run.{where}", lambda *_: torch.empty(2**60))
+            patch.setattr(f"dividemix.runs.{where}", lambda *_: torch.empty(2**60))
             assert main(["train", *QUICK, "--out", "run", "--overwrite"]) == 2
         error = capsys.readouterr().err
         assert error.startswith("dividemix: error: out of memory: take ")
@@ -346,7 +346,7 @@ def test_ctrl_c_before_the_training_is_no_traceback(capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dividemix.runs.run.gather", interrupted)
+    monkeypatch.setattr("dividemix.runs.prepare.gather", interrupted)
     before = tree_here()
     try:
         code = main(["train", *QUICK, "--out", "run"])

@@ -52,6 +52,15 @@ class Job:
         name = next((name for name in here if here[name] != there[name]), None)
         return None if name is None else f"the run there has {name} {there[name]}, not {here[name]}"
 
+    def require_same(self, stored: "Job", where: Path) -> None:
+        """Go on only if the run stored there does this job, wherever things lie.
+
+        Raises:
+            InputError: naming the first difference.
+        """
+        if difference := self.difference(stored):
+            raise InputError(f"{where}: {difference}: resume it with the same settings, or use another --out")
+
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Job":
         """The job that such a mapping describes; what is absent takes its default.

@@ -1,4 +1,4 @@
-"""From a configuration to nets on a device, as fast as it allows, and the state before the first epoch."""
+"""From a job to its data, and to nets on a device, as fast as it allows: all that is there before the first epoch."""
 
 import torch
 from torch import nn
@@ -6,10 +6,37 @@ from torch import nn
 from dividemix.algorithm.state import State
 from dividemix.config import Config
 from dividemix.data.augment import cropped_shape
+from dividemix.data.noise import NoiseSpec
+from dividemix.data.source import Source
 from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
-from dividemix.engine.device import choose_dtype
+from dividemix.engine.device import choose_device, choose_dtype
 from dividemix.methods import find_method
 from dividemix.nets import build_net
+from dividemix.runs.job import Job
+from dividemix.runs.material import Material, gather
+
+
+def prepare(
+    job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, may_compile: bool = True
+) -> tuple[Material, State]:
+    """The job's data, with its noise or another, and its state before the first epoch.
+
+    Raises:
+        InputError: if the job is wrong, or its data.
+    """
+    find_method(job.method)  # before minutes are spent on reading data
+    device = choose_device(job.config.device)
+    material = gather(job, device, source, noise)
+    state = start(
+        job.config,
+        job.method,
+        num_classes=len(material.classes),
+        image_shape=material.image_shape,
+        num_samples=len(material.train.labels),
+        device=device,
+        may_compile=may_compile,
+    )
+    return material, state
 
 
 def start(

@@ -15,7 +15,6 @@ from dividemix.algorithm.state import State
 from dividemix.data.noise import NoiseSpec, parse_noise, save_noise
 from dividemix.data.source import Source
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
-from dividemix.engine.device import choose_device
 from dividemix.engine.lock import exclusive
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.writer import Writer
@@ -29,10 +28,10 @@ from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
 from dividemix.runs.job import Job
 from dividemix.runs.label_issues import LabelIssues, find_issues
-from dividemix.runs.material import Material, gather
+from dividemix.runs.material import Material
 from dividemix.runs.metrics import metrics_row
 from dividemix.runs.model import Model
-from dividemix.runs.prepare import start
+from dividemix.runs.prepare import prepare
 from dividemix.runs.selection import best_epoch
 
 
@@ -74,7 +73,7 @@ class Run:
             InputError: if the job is wrong, or something is in the way.
         """
         refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
-        material, state = _prepare(job, source)
+        material, state = prepare(job, source)
         weights = [load_weights(net, Path(job.weights)) for net in state.nets] if job.weights else []
 
         def fill(directory: RunDirectory) -> None:
@@ -111,19 +110,20 @@ class Run:
         directory = RunDirectory(path)
         stored = directory.read_job()
         refuse_foreign(stored.config.net, path / "config.yaml", trust_net=trust_net)
-        job = stored if job is None else _same(job, stored, path)
+        job = job or stored
+        job.require_same(stored, path)
         if directory.data.is_file():
             if job.data not in (stored.data, str(directory.data)):
                 raise InputError(f"{path}: keeps its own data, in data.npz: leave out {job.data}")
             job = replace(job, data=str(directory.data))
         tensors, facts = load_checkpoint(directory.last)
-        material, state = _prepare(job, noise=_own_noise(job, directory), may_compile=to_train)
+        material, state = prepare(job, noise=_own_noise(job, directory), may_compile=to_train)
         if directory.data.is_file():
             material = replace(material, skipped=directory.read_skipped())
         if facts.keys() != {"epoch", "data", "job"}:
             raise InputError(f"{directory.last}: the checkpoint is damaged; start again with --overwrite")
         trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
-        _same(job, trained, directory.last)  # config.yaml may have been edited
+        job.require_same(trained, directory.last)  # config.yaml may have been edited
         if facts["data"] != material.digest:
             raise InputError(f"{path}: was trained on other data than {job.data} holds now; use another --out")
         try:
@@ -307,33 +307,7 @@ class Run:
         return save
 
 
-def _prepare(
-    job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, may_compile: bool = True
-) -> tuple[Material, State]:
-    """The job's data, with its noise or another, and its state before the first epoch."""
-    find_method(job.method)  # before minutes are spent on reading data
-    device = choose_device(job.config.device)
-    material = gather(job, device, source, noise)
-    state = start(
-        job.config,
-        job.method,
-        num_classes=len(material.classes),
-        image_shape=material.image_shape,
-        num_samples=len(material.train.labels),
-        device=device,
-        may_compile=may_compile,
-    )
-    return material, state
-
-
 def _own_noise(job: Job, directory: RunDirectory) -> NoiseSpec:
     """The job's noise; where it came from a file, which may be gone by now, from the run's own."""
     spec = parse_noise(job.noise)
     return spec if spec.path is None else NoiseSpec("file", path=directory.noise)
-
-
-def _same(job: Job, stored: Job, path: Path) -> Job:
-    """The job, if it is the stored one, wherever things lie."""
-    if difference := job.difference(stored):
-        raise InputError(f"{path}: {difference}: resume it with the same settings, or use another --out")
-    return job
