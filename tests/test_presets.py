@@ -6,7 +6,7 @@ import pytest
 
 from dividemix.config import Config
 from dividemix.errors import InputError
-from dividemix.presets import PRESETS, preset_config, preset_fields
+from dividemix.presets import PRESETS, preset_config, preset_fields, preset_for
 
 # Table 7: lambda_u.
 TABLE_7 = {
@@ -161,3 +161,21 @@ def test_an_unknown_preset_lists_the_known_ones() -> None:
     assert "'cifar10'" in line
     assert "\n" not in line
     assert all(name in line for name in PRESETS)
+
+
+@pytest.mark.parametrize(
+    ("data", "noise", "expected"),
+    [
+        ("cifar10", "symmetric:0.9", "cifar10-sym-90"),
+        ("cifar10", "asymmetric:0.4", "cifar10-asym-40"),
+        ("cifar100", "symmetric:0.2", "cifar100-sym-20"),
+        ("cifar100", "asymmetric:0.4", "cifar100-sym-50"),  # Table 7 has no such row
+        ("cifar10", "none", "cifar10-sym-50"),
+        ("cifar100", "file:labels.json", "cifar100-sym-50"),
+        ("fashion", "symmetric:0.9", "fashion"),
+        ("clothing1m", "none", "clothing1m"),
+        ("photos", "symmetric:0.5", "default"),
+    ],
+)
+def test_data_without_a_preset_takes_that_of_its_noise(data: str, noise: str, expected: str) -> None:
+    assert preset_for(data, noise) == expected

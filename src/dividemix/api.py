@@ -57,10 +57,10 @@ def train(
     }
     path = free_directory(data_name(given["data"])) if out is None else Path(out)
     refuse_existing(path, overwrite=overwrite)
-    preset = preset or preset_for(given["data"])
+    preset = preset or preset_for(given["data"], given.get("noise", "none"))
     if minutes is not None and (preset != "default" or "epochs" in given):
         raise InputError("minutes chooses the epochs of preset 'default': leave out epochs and other presets")
-    job = Job.of((preset_fields(preset) if preset else {}) | given)
+    job = Job.of(preset_fields(preset) | given)
     from_program = source is not None
     if source is not None and job.limit_train is not None:
         source = source.limit_train(job.limit_train)

@@ -2,11 +2,10 @@
 
 import argparse
 import difflib
-import re
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from dividemix.commands import data, evaluate, export, predict, presets, relabel, reproduce, train
 from dividemix.engine.memory import is_out_of_memory
@@ -29,7 +28,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code: 0, 2 for what the user can mend, 130 or 143 when interrupted."""
     parser = _parser()
     try:
-        arguments = parser.parse_args(argv)
+        arguments, unknown = parser.parse_known_args(argv)
+        if unknown:
+            raise InputError(_unknown(unknown[0], arguments.used))
         warnings.showwarning = _show_warning
         code: int = arguments.command(arguments)
         return code
@@ -57,26 +58,33 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, with errors as InputError and a guess at which of `flags` a misspelt one was meant to be."""
+    """argparse, with errors as InputError; what it parsed has itself as `used`, or the command's parser inside it."""
 
-    flags: Sequence[str] = ()
+    def __init__(self, **settings: Any):
+        super().__init__(**settings, allow_abbrev=False)
+        self.set_defaults(used=self)
 
     def error(self, message: str) -> NoReturn:
-        unknown = re.match(r"unrecognized arguments: (--[^\s=]+)", message)
-        if unknown:
-            near = difflib.get_close_matches(unknown[1], self.flags, n=1)
-            message = f"unknown flag {unknown[1]}: " + (f"did you mean {near[0]}?" if near else "see dividemix --help")
         raise InputError(message)
 
 
+def _unknown(word: str, used: argparse.ArgumentParser) -> str:
+    """What is wrong with a word that the parser in use does not know, and the flag of its that may be meant."""
+    see = f"see {used.prog} --help"
+    if not word.startswith("-"):
+        return f"{word!r} is one word too many: {see}"
+    flag = word.partition("=")[0]
+    near = difflib.get_close_matches(flag, used._option_string_actions, n=1)
+    return f"unknown flag {flag}: " + (f"did you mean {near[0]}?" if near else see)
+
+
 def _parser() -> _Parser:
-    parser = _Parser(prog="dividemix", description=_DESCRIPTION, allow_abbrev=False)
+    parser = _Parser(prog="dividemix", description=_DESCRIPTION)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
         epilog = getattr(command, "EPILOG", None)
-        command.add(commands.add_parser(name, help=command.HELP, epilog=epilog, allow_abbrev=False))
-    parser.flags = [flag for command in commands.choices.values() for flag in command._option_string_actions]
+        command.add(commands.add_parser(name, help=command.HELP, epilog=epilog))
     return parser
 
 

@@ -32,12 +32,15 @@ def preset_config(name: str, **overrides: Any) -> Config:
     return Config(**{**preset_fields(name), **overrides})
 
 
-def preset_for(data: str) -> str | None:
-    """The preset of data that is given without one; None for CIFAR, whose setting the defaults are."""
+def preset_for(data: str, noise: str) -> str:
+    """The preset of data that is given without one; for CIFAR the row of Table 7 with its noise, else that of 50 %."""
     if data in ("cifar10", "cifar100"):
-        return None
+        name = f"{data}-{_TABLE_7.get(noise)}"
+        return name if name in PRESETS else f"{data}-sym-50"
     return data if data in ("fashion", "clothing1m", "webvision") else "default"
 
+
+_TABLE_7 = {f"symmetric:{rate / 100:g}": f"sym-{rate}" for rate in (20, 50, 80, 90)} | {"asymmetric:0.4": "asym-40"}
 
 _CIFAR10: dict[str, Any] = {"warmup_epochs": 10}
 _CIFAR100: dict[str, Any] = {"warmup_epochs": 30}

@@ -90,7 +90,7 @@ def test_fetch_that_is_interrupted_says_how_to_go_on(capsys, monkeypatch, number
 def test_check_says_what_is_missing_and_what_is_expected(capsys):
     assert main(["data", "check", "cifar10", "--root", "data"]) == 2
     said = capsys.readouterr()
-    assert said.out.splitlines()[0] == "missing  data: no cifar10 in it"
+    assert said.out.splitlines()[0] == "missing  data: no such folder"
     assert said.out.splitlines()[-1] == "cifar10: not usable as it is: 1 missing"
     assert check.LAYOUTS["cifar10"] in said.out
     assert said.err == ""
@@ -115,6 +115,7 @@ def test_all_that_can_be_checked_can_be_asked_for():
         ([], "COMMAND"),
         (["fetch"], "NAME"),
         (["fetch", "fashion"], "cifar10"),
+        (["fetch", "clothing1m"], "given out by its authors"),
         (["check", "cifar10"], "--root"),
         (["check", "mnist", "--root", "x"], "clothing1m"),
         (["fetch", "cifar10", "--rot", "x"], "did you mean --root?"),

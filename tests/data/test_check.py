@@ -122,7 +122,7 @@ def test_a_damaged_archive(tmp_path, layout):
     checked = check(data, tmp_path)
     assert not checked.usable
     assert [finding.state for finding in checked.findings] == ["damaged"]
-    assert "fetch it again" in checked.findings[0].detail
+    assert "fetch it again" in checked.findings[0].what
 
 
 @pytest.mark.parametrize("data", ["cifar10", "cifar100"])

@@ -56,7 +56,7 @@ def toy_figure(name: str) -> Plan:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_written_as_svg_and_png_and_says_what_it_shows(name: str, folder: Path, tmp_path: Path) -> None:
     written = draw(toy_figure(name), folder, tmp_path)
-    assert [path.name for path in written] == [f"{name}-mini.svg", f"{name}-mini.png"]
+    assert [path.name for path in written] == [f"{name}-mini-fashion.svg", f"{name}-mini-fashion.png"]
     assert sorted(tmp_path.iterdir()) == sorted(written)
     assert written[1].read_bytes().startswith(b"\x89PNG")
     root = xml.etree.ElementTree.parse(written[0]).getroot()

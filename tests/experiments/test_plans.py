@@ -87,6 +87,15 @@ def test_what_a_scale_does_not_have_is_refused_in_one_line() -> None:
         make_plan("figure2", "mini", num_seeds=3)
 
 
+@pytest.mark.parametrize(("name", "scale"), [("table1", "mini"), ("table4", "paper"), ("figure4", "mini")])
+def test_weights_are_for_clothing1m_alone(name: str, scale: str) -> None:
+    """A run from other weights would carry the name of the paper's setting."""
+    with pytest.raises(InputError, match=f"^--weights a.pth: {name} at {scale} scale starts from none"):
+        make_plan(name, scale, weights="a.pth")
+    for named in ("table3", "figure4"):
+        assert all(run.job.weights == "a.pth" for run in make_plan(named, "paper", weights="a.pth").runs)
+
+
 def test_the_embedded_set_is_never_given_a_root() -> None:
     assert all(run.job.root is None for run in make_plan("table1", "mini").runs)
     assert all(run.job.data == "cifar10" for run in make_plan("table1", "mini", root="somewhere").runs)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dividemix.cli import main
+from dividemix.data.readers import READERS
 from dividemix.experiments import FIGURES, TABLES
 from dividemix.experiments.plans import make_plan
 
@@ -26,6 +27,12 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["table4"], "table4 has no mini scale"),
         (["figure3", "--seeds", "2"], "--seeds 2: figure3 shows one run of each kind"),
         (["table1", "--job", "2"], "unknown flag --job: did you mean --jobs?"),
+        (["table1", "--seed", "2"], "unknown flag --seed: did you mean --seeds?"),
+        (["table1", "--lambda_u", "2"], "unknown flag --lambda_u: see dividemix reproduce --help"),  # it is train's
+        (["table1", "table2"], "'table2' is one word too many: see dividemix reproduce --help"),
+        (["table1", "--weights", "a.pth"], "--weights a.pth: table1 at mini scale starts from none"),
+        (["table8", "--root", "here"], "here: no such file or folder; --root should be cifar-10-python.tar.gz"),
+        (["table8", "--root", "here"], "dividemix data fetch cifar10 --root DIR downloads it"),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(
@@ -55,11 +62,11 @@ def test_the_mini_scale_is_the_default(capsys: pytest.CaptureFixture[str]) -> No
     assert "scale: mini" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_root_without_the_data_is_refused_when_it_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_root_that_lacks_the_second_data_set_is_refused_before_the_first_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "empty").mkdir()
-    assert main(["reproduce", "table8", "--root", "empty", "--out", "out"]) == 2
-    assert "empty: no cifar10 here" in capsys.readouterr().err
-    assert not list((tmp_path / "out" / "runs").iterdir())
+    monkeypatch.setitem(READERS, "cifar10", lambda root: None)  # as if it were there
+    (tmp_path / "root").mkdir()
+    assert main(["reproduce", "table1", "--scale", "paper", "--root", "root", "--out", "out"]) == 2
+    assert "root: no cifar100 here" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -22,18 +22,19 @@ from toys import settled
 
 from dividemix.errors import InputError
 from dividemix.experiments import figures, pool, runner
+from dividemix.experiments.finished import is_finished, read_epochs
 from dividemix.experiments.plans import PlannedRun, make_plan
-from dividemix.experiments.pool import Event, is_finished, train_all
+from dividemix.experiments.pool import Event, train_all
 from dividemix.runs.pace import Pace
 from dividemix.runs.run import Run
 
 
-def fake_run(run: PlannedRun, folder: Path, accuracy: float = 50.0) -> None:
+def fake_run(run: PlannedRun, folder: Path) -> None:
     """What a finished run leaves, as far as a table reads it."""
     (folder / run.name).mkdir(parents=True)
     (folder / run.name / "config.yaml").write_text(run.job.to_yaml())
-    row = {"epoch": 1, "phase": "mix", "test_acc": accuracy, "seconds": 1.0}
-    (folder / run.name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
+    rows = [{"epoch": k + 1, "phase": "mix", "test_acc": 50.0, "seconds": 1.0} for k in range(run.job.config.epochs)]
+    (folder / run.name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / run.name / "summary.json").write_text("{}")
 
 
@@ -66,14 +67,14 @@ def test_a_plan_is_trained_once_and_written(tmp_path: Path, trained: list[str]) 
     assert (code, trained) == (0, ["first", "second"])
     assert "table2, mini scale: 2 runs, 0 finished" in said
     assert "in all about" in said.split("begins")[0]  # the cost is told before anything is trained
-    assert {path.name for path in tmp_path.iterdir()} == {"runs", "table2-mini.md", "table2-mini.csv"}
-    assert "`the command`" in (tmp_path / "table2-mini.md").read_text()
-    before = (tmp_path / "table2-mini.csv").read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"runs", "table2-mini-fashion.md", "table2-mini-fashion.csv"}
+    assert "`the command`" in (tmp_path / "table2-mini-fashion.md").read_text()
+    before = (tmp_path / "table2-mini-fashion.csv").read_bytes()
     code, said = reproduce(toy.toy_plan(), tmp_path)
     assert (code, len(trained)) == (0, 2)
     assert "2 runs, 2 finished" in said
     assert "measuring" not in said
-    assert (tmp_path / "table2-mini.csv").read_bytes() == before
+    assert (tmp_path / "table2-mini-fashion.csv").read_bytes() == before
 
 
 def test_only_what_is_not_finished_is_trained(tmp_path: Path, trained: list[str]) -> None:
@@ -102,6 +103,30 @@ def test_another_run_under_the_name_is_refused(tmp_path: Path) -> None:
             is_finished(replace(run, job=replace(run.job, **{name: here})), tmp_path)
 
 
+@pytest.mark.parametrize(("keep", "left"), [(lambda text: "", 0), (lambda text: text[: len(text) // 2 + 1], 1)])
+@pytest.mark.parametrize("name", ["table2", "figure3"])
+def test_a_finished_run_with_damaged_epochs_is_refused_before_anything_is_trained(
+    name: str, keep: Callable[[str], str], left: int, tmp_path: Path, trained: list[str]
+) -> None:
+    """Figures over the epochs that are left would be wrong, and nobody would see it."""
+    plan = replace(toy.toy_plan(), name=name)
+    fake_run(plan.runs[1], tmp_path / "runs")
+    metrics = tmp_path / "runs" / "second" / "metrics.jsonl"
+    metrics.write_text(keep(metrics.read_text()))
+    with pytest.raises(InputError, match=f"second: metrics.jsonl is damaged, {left} of 2 epochs can be read: move"):
+        reproduce(plan, tmp_path)
+    assert not trained
+
+
+def test_a_line_that_is_no_json_is_damage_too(tmp_path: Path) -> None:
+    run = toy.toy_run("first")
+    fake_run(run, tmp_path)
+    assert [row["epoch"] for row in read_epochs(run, tmp_path)] == [1, 2]
+    (tmp_path / "first" / "metrics.jsonl").write_text("{torn\n{}\n")
+    with pytest.raises(InputError, match="0 of 2 epochs can be read"):
+        read_epochs(run, tmp_path)
+
+
 def test_a_failing_run_is_told_and_the_others_go_on(tmp_path: Path, trained: list[str]) -> None:
     plan = toy.toy_plan()
     bad = toy.toy_run("bad", seed=2)
@@ -112,18 +137,20 @@ def test_a_failing_run_is_told_and_the_others_go_on(tmp_path: Path, trained: lis
     assert code == 1
     assert trained == ["bad", "first", "second"]
     assert "failed: bad: it is bad" in said
-    assert "incomplete" in (tmp_path / "table2-mini.csv").read_text()
+    assert "incomplete" in (tmp_path / "table2-mini-fashion.csv").read_text()
 
 
 def test_the_cost_counts_the_epochs_that_are_left(tmp_path: Path, trained: list[str]) -> None:
     """Of 100 images, 100 tests an epoch, all at 0.01 s: two epochs of cross-entropy take 4 s, one of two takes 2."""
     first = toy.toy_plan().runs[0]
-    fake_run(first, tmp_path / "runs")  # one row, of two epochs
+    fake_run(first, tmp_path / "runs")
+    metrics = tmp_path / "runs" / "first" / "metrics.jsonl"
+    metrics.write_text(metrics.read_text().splitlines(keepends=True)[0])  # of two epochs
     (tmp_path / "runs" / "first" / "summary.json").unlink()
     text = io.StringIO()
     runner.announce_cost([first], tmp_path / "runs", num_workers=1, num_threads=1, console=toy.quiet_console(text))
     assert "about 2 s each" in text.getvalue()
-    assert "in all about 2 s with 1 at a time, 1 threads each" in text.getvalue()
+    assert "in all about 2 s with 1 at a time on 1 core each" in text.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -138,6 +165,14 @@ def test_missing_data_is_refused_before_anything_happens(name: str, scale: str, 
     with pytest.raises(InputError, match=message) as error:
         reproduce(make_plan(name, scale), tmp_path / "out")
     assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_weights_that_cannot_be_read_are_refused_before_anything_happens(tmp_path: Path, trained: list[str]) -> None:
+    plan = make_plan("table3", "paper", root=str(tmp_path), weights=str(tmp_path / "none.pth"))
+    with pytest.raises(InputError, match=r"^cannot read weights .*none.pth: No such file"):
+        reproduce(plan, tmp_path / "out")
+    assert not trained
     assert not (tmp_path / "out").exists()
 
 
@@ -213,10 +248,10 @@ def test_stopped_in_the_middle_and_started_again_it_finishes_without_repeating(n
         process.send_signal(number)
         said, _ = process.communicate()
     assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 143)
-    assert ("stopped by SIGTERM: 1 of 2 runs are finished" in said) == (number == signal.SIGTERM)
+    assert ("stopped by SIGTERM: 1 of 2 runs finished" in said) == (number == signal.SIGTERM)
     stood = num_epochs(runs / "second")
     assert 3 <= stood < epochs
-    assert not (out / "table2-mini.md").exists()
+    assert not (out / "table2-mini-fashion.md").exists()
     first = {path: path.stat().st_mtime_ns for path in (runs / "first").rglob("*")}
     seconds = [json.loads(line)["seconds"] for line in (runs / "second" / "metrics.jsonl").read_text().splitlines()]
 
@@ -231,7 +266,7 @@ def test_stopped_in_the_middle_and_started_again_it_finishes_without_repeating(n
     assert len(rows) == epochs
     kept = [row["seconds"] for row in rows][: stood - 1]  # a row whose checkpoint was not written is measured again
     assert kept == seconds[: stood - 1]
-    assert (out / "table2-mini.md").is_file()
+    assert (out / "table2-mini-fashion.md").is_file()
 
     straight = Run.create(tmp_path / "straight", toy.toy_plan(epochs).runs[1].job)
     assert len(list(straight.train())) == epochs

@@ -63,6 +63,24 @@ def test_mini_scale_compares_with_dividemix_at_each_scale_and_never_across() -> 
     ]
     assert all(record["ours_minus_published"] == "" for record in records(plan, cells).values())
     assert all(record["scale"] == "mini" for record in records(plan, cells).values())
+    assert {record["data"] for record in records(plan, cells).values()} == {"fashion", ""}  # ours, and rows not run
+
+
+def test_rows_that_lack_seeds_are_compared_with_none() -> None:
+    """The mean over two seeds less the mean over one of them says nothing of the methods."""
+    plan, cells = filled("mini", left_out=1)  # DivideMix with seed 2
+    assert ["Cross-Entropy", "best", "mini, to DivideMix", "-", ""] in to_grid(plan, cells)
+    assert records(plan, cells)["Cross-Entropy", "best"]["ours_minus_dividemix"] == ""
+
+
+def test_mini_tables_say_which_images_they_are_of() -> None:
+    for root, stem, name in ((None, "fashion", "the embedded Fashion-MNIST set"), ("there", "cifar10", "CIFAR-10")):
+        plan = make_plan("table2", "mini", root=root)
+        assert plan.stem == f"table2-mini-{stem}"
+        text = to_markdown(plan, fill(plan, {}), command="", machines=[])
+        assert text.splitlines()[0].endswith(f", mini scale on {name}")
+        assert ("and of other images" in text) == (root is None)
+    assert make_plan("table2", "paper").stem == "table2-paper"
 
 
 def test_the_csv_has_a_line_for_each_figure() -> None:
@@ -118,7 +136,7 @@ def test_tables_of_times() -> None:
 def test_markdown_names_scale_command_and_machine_and_is_a_table(scale: str) -> None:
     plan, cells = filled(scale)
     text = to_markdown(plan, cells, command="dividemix reproduce table2", machines=["a machine"])
-    assert text.startswith(f"# Table 2: test accuracy (%) with 40 % asymmetric noise, {scale} scale\n")
+    assert text.startswith(f"# Table 2: test accuracy (%) with 40 % asymmetric noise, {scale} scale")
     assert "- Command: `dividemix reproduce table2`\n" in text
     assert "- Machine: a machine\n" in text
     assert ("- Ours are at mini scale: 3,000 images of the embedded" in text) == (scale == "mini")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dividemix.data.cifar_archives import ARCHIVES
+from dividemix.errors import InputError
 
 HELP = "fetch a data set, or check what is there of one"
 _CHECKED = (*ARCHIVES, "clothing1m", "webvision")
@@ -20,16 +21,12 @@ Exit code 0 if all of it can be used, 2 if something is missing or damaged."""
 def add(data: argparse.ArgumentParser) -> None:
     """The commands of data, and their flags."""
     actions = data.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    fetch = actions.add_parser(
-        "fetch", help="download CIFAR from its official site", epilog=_EPILOG_FETCH, allow_abbrev=False
-    )
-    fetch.add_argument("name", metavar="NAME", choices=tuple(ARCHIVES), help=" or ".join(ARCHIVES))
+    fetch = actions.add_parser("fetch", help="download CIFAR from its official site", epilog=_EPILOG_FETCH)
+    fetch.add_argument("name", metavar="NAME", help=" or ".join(ARCHIVES))
     fetch.add_argument("--root", metavar="DIR", type=Path, default=Path("data"), help="where to (default: data)")
     fetch.add_argument("--url", metavar="URL", help="another place of the same archive (default: the official site)")
     fetch.set_defaults(command=_fetch)
-    check = actions.add_parser(
-        "check", help="say what is there, missing or damaged", epilog=_EPILOG_CHECK, allow_abbrev=False
-    )
+    check = actions.add_parser("check", help="say what is there, missing or damaged", epilog=_EPILOG_CHECK)
     check.add_argument("name", metavar="NAME", choices=_CHECKED, help=", ".join(_CHECKED))
     check.add_argument("--root", metavar="DIR", type=Path, required=True, help="the folder that holds it")
     check.add_argument("--decode", action="store_true", help="open every image file, which takes long")
@@ -40,14 +37,22 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from dividemix.data.fetch import fetch
     from dividemix.engine.interrupts import Interrupted, Interrupts
 
-    archive, root = ARCHIVES[arguments.name], arguments.root
+    name, root = arguments.name, arguments.root
+    if name in _CHECKED and name not in ARCHIVES:
+        raise InputError(
+            f"{name} is given out by its authors, on request or with a licence: lay it out as dividemix data check"
+            f" {name} --root DIR says"
+        )
+    if name not in ARCHIVES:
+        raise InputError(f"unknown data set {name!r}: {' or '.join(ARCHIVES)} can be fetched")
+    archive = ARCHIVES[name]
     try:
         with Interrupts(), _progress(archive.name, in_bytes=True) as show:
             fetched = fetch(archive, root, url=arguments.url, progress=show)
     except Interrupted as interrupt:
         print(f"stopped by {interrupt}: the same command goes on from here", file=sys.stderr)
         return 128 + interrupt.number
-    print(f"{root}: {arguments.name} {'is there now, its check sums are right' if fetched else 'was there already'}")
+    print(f"{root}: {name} {'is there now, its check sums are right' if fetched else 'was there already'}")
     return 0
 
 
@@ -58,7 +63,8 @@ def _check(arguments: argparse.Namespace) -> int:
         checked = check(arguments.name, arguments.root, decode=arguments.decode, progress=show)
     for finding in checked.findings:
         print(f"{finding.state:8} {finding.what}{': ' if finding.detail else ''}{finding.detail}")
-    print(f"\nexpected, where DIR is {arguments.root}:\n{checked.layout}\n")
+    if not checked.usable:
+        print(f"\nexpected, where DIR is {arguments.root}:\n{checked.layout}\n")
     states = Counter(finding.state for finding in checked.findings)
     problems = [f"{states[state]} {state}" for state in ("missing", "damaged") if states[state]]
     print(f"{arguments.name}: {'not usable as it is: ' + ', '.join(problems) if problems else 'usable'}")

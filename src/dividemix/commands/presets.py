@@ -1,6 +1,8 @@
 """dividemix presets: the presets, and where their numbers come from."""
 
 import argparse
+import shutil
+import textwrap
 
 from dividemix.presets import PRESETS
 
@@ -13,7 +15,10 @@ def add(presets: argparse.ArgumentParser) -> None:
 
 
 def _presets(arguments: argparse.Namespace) -> int:
+    print("What each sets; every other setting is as `dividemix train --help` has it: the paper's for CIFAR-10.")
+    width, indent = shutil.get_terminal_size().columns, " " * 17
     for name, preset in PRESETS.items():
         fields = "  ".join(f"{key}={value}" for key, value in preset.fields.items())
-        print(f"{name:16} {preset.origin}\n{'':16} {fields}")
+        print(f"{name:16} {preset.origin}")
+        print(textwrap.fill(fields, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False))
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dividemix.config import Config
 from dividemix.errors import InputError
-from dividemix.presets import preset_fields, preset_for
+from dividemix.presets import PRESETS, preset_fields, preset_for
 
 if TYPE_CHECKING:
     from dividemix.data.source import Source
@@ -119,12 +119,14 @@ def _truth(text: str) -> bool:
 class _Plan:
     """A job and its run directory; with the data, if that had to be read to plan, and the choices made by it.
 
-    `trust_net`: the net, whatever it is, was named by the user and not by the run directory alone.
+    `trust_net`: the net, whatever it is, was named by the user and not by the run directory alone; `preset`: the one
+    that the data and its noise have, where none was named.
     """
 
     job: "Job"
     out: Path
     trust_net: bool = False
+    preset: str | None = None
     source: "Source | None" = None
     choices: "tuple[Choice, ...]" = ()
 
@@ -158,10 +160,10 @@ def _plan(arguments: argparse.Namespace) -> list[_Plan]:
         given = {"data": "fashion", "noise": "symmetric:0.5"} | given
         if "method" not in given:
             methods = ["cross_entropy", "dividemix"]
-    preset = arguments.preset or preset_for(str(given["data"]))
+    preset = arguments.preset or preset_for(str(given["data"]), str(given.get("noise", "none")))
     if arguments.minutes is not None and (preset != "default" or "epochs" in given):
         raise InputError("--minutes chooses the epochs of --preset default: leave out --epochs and other presets")
-    settings = (preset_fields(preset) if preset else {}) | given
+    settings = preset_fields(preset) | given
     plans = []
     for method in methods:
         job = Job.of(settings | {"method": method})
@@ -169,7 +171,10 @@ def _plan(arguments: argparse.Namespace) -> list[_Plan]:
         if arguments.resume and (place / "config.yaml").is_file():
             plans.append(_resumption(place, given | {"method": method}, arguments.preset))
         else:
-            plans.append(_fitted(job, place, given, arguments) if preset == "default" else _Plan(job, place))
+            chosen = None if arguments.preset else preset
+            plans.append(
+                _fitted(job, place, given, arguments) if preset == "default" else _Plan(job, place, preset=chosen)
+            )
     return plans
 
 
@@ -225,6 +230,8 @@ def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
             run = Run.load(out, job, trust_net=arguments.trust_net or plan.trust_net)
         else:
             run = Run.create(out, job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
+        if plan.preset:
+            console.print(f"preset {plan.preset}: {PRESETS[plan.preset].origin}")
         _show_beginning(run)
         console.print(_headline(run), soft_wrap=not console.is_terminal)
         try:

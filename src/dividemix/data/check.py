@@ -61,10 +61,10 @@ def _check_cifar(cifar: Cifar, root: Path) -> Iterator[Finding]:
     try:
         place, layout, files = open_files(cifar, root)
     except AbsentError:
-        yield Finding("missing", str(root), f"no {cifar.name} in it")
+        yield Finding("missing", str(root), f"no {cifar.name} in it" if root.exists() else "no such folder")
         return
-    except InputError as error:
-        yield Finding("damaged", str(root), str(error))
+    except InputError as error:  # it names the file
+        yield Finding("damaged", str(error))
         return
     for names, num_images in ((layout.train, _NUM_TRAIN), (layout.test, _NUM_TEST)):
         for name in names:

@@ -22,7 +22,7 @@ class Archive:
 
 
 # The site publishes MD5 (c58f30108f718f92721af3b95e74349a and eb9058c3a382ffc7106e4002c42a8d85); SHA-256 of the same
-# files is what Keras and torchvision compare.
+# files is what Keras compares.
 ARCHIVES = {
     "cifar10": Archive(
         url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",

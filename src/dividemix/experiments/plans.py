@@ -56,6 +56,11 @@ class Plan:
         """Every run once, in the order of the sources."""
         return tuple(dict.fromkeys(run for source in self.sources.values() for run in source.runs))
 
+    @property
+    def stem(self) -> str:
+        """The name of its files: with the data at mini scale, where either of two may stand for CIFAR-10."""
+        return f"{self.name}-{self.scale}" + (f"-{self.runs[0].job.data}" if self.scale == "mini" else "")
+
 
 def make_plan(
     name: str, scale: str, *, num_seeds: int = 1, root: str | None = None, weights: str | None = None
@@ -70,8 +75,12 @@ def make_plan(
     if name in FIGURES:
         if num_seeds > 1:
             raise InputError(f"--seeds {num_seeds}: {name} shows one run of each kind, not a mean; leave it out")
-        return _figure(name, scale, root, weights)
-    return _table(name, scale, num_seeds, root, weights)
+        plan = _figure(name, scale, root, weights)
+    else:
+        plan = _table(name, scale, num_seeds, root, weights)
+    if weights is not None and not any(run.job.data == CLOTHING1M.data for run in plan.runs):
+        raise InputError(f"--weights {weights}: {name} at {scale} scale starts from none; only Clothing1M does")
+    return plan
 
 
 def run_name(job: Job, scale: str) -> str:
@@ -144,8 +153,9 @@ _PART_KEYS = {"Co-Divide": "co_divide", "Data MixMatch": "mixmatch", "Forward-Ba
 
 
 def _mini_note(job: Job) -> str:
+    other_images = "" if job.data == "cifar10" else " and of other images"
     return (
-        f"Ours are at mini scale: {describe(job)}. The paper's figures are those of the full scale and of other images,"
+        f"Ours are at mini scale: {describe(job)}. The paper's figures are those of the full scale{other_images},"
         " so the two are never subtracted: each row is compared with DivideMix at its own scale."
     )
 
@@ -174,8 +184,8 @@ def _figure(name: str, scale: str, root: str | None, weights: str | None) -> Pla
     mini = scale == "mini"
     sources: dict[Hashable, Source]
     if name == "figure2":
-        # One mixture over all losses is what the figure shows; the rate stays what it is at the paper's epoch 20.
-        changes: dict[str, Any] = {"warmup_epochs": 10} | ({"division": "global", "lr_drop_epoch": 20} if mini else {})
+        # The rate stays what it is at the paper's epoch 20.
+        changes: dict[str, Any] = {"warmup_epochs": 10} | ({"lr_drop_epoch": 20} if mini else {})
         sources = {
             "without penalty": source(ASYMMETRIC, changes | {"epochs": 10, "confidence_penalty": False}),
             "with penalty": source(ASYMMETRIC, changes | {"epochs": 10}),

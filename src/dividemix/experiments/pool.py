@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from dividemix.errors import InputError
 from dividemix.experiments.plans import PlannedRun
-from dividemix.runs.job import Job, read_settings
+from dividemix.runs.job import Job
 from dividemix.runs.pace import Pace
 
 
@@ -29,24 +29,6 @@ class Event:
     run: PlannedRun
     row: dict[str, Any] | None = None
     error: str | None = None
-
-
-def is_finished(run: PlannedRun, folder: Path) -> bool:
-    """Whether the run's directory in the folder holds it, trained to its end.
-
-    Raises:
-        InputError: if another run is there.
-    """
-    path = folder / run.name
-    if not (path / "config.yaml").is_file():
-        return False
-    stored = Job.of(read_settings(path / "config.yaml"))
-    difference = run.job.difference(stored)
-    if stored.data != run.job.data:
-        difference = f"the run there has data {stored.data}, not {run.job.data}"
-    if difference:
-        raise InputError(f"{path}: {difference}: move it away or use another --out")
-    return (path / "summary.json").is_file()
 
 
 def train_all(

@@ -1,25 +1,22 @@
 """dividemix reproduce: what the runs of a plan will cost, the runs themselves, and the table or figure they make."""
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from dividemix import atomic
 from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.errors import InputError
-from dividemix.experiments import FIGURES, tables
+from dividemix.experiments import FIGURES, table_display, tables
 from dividemix.experiments.cost import kind_of, makespan
+from dividemix.experiments.finished import is_finished, read_epochs
 from dividemix.experiments.machine import MACHINE_FILE, num_cores
 from dividemix.experiments.plans import Plan, PlannedRun
-from dividemix.experiments.pool import is_finished, measure_pace, train_all
+from dividemix.experiments.pool import measure_pace, train_all
 from dividemix.experiments.progress import RunsDisplay
-from dividemix.experiments.results import Rows
 from dividemix.experiments.setups import describe
 
 
@@ -29,14 +26,18 @@ def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console:
     Returns the exit code: 1 if a run failed (what the others gave is written all the same), or that of a signal.
 
     Raises:
-        InputError: before anything is trained, for data or packages that are missing.
+        InputError: before anything is trained, for data, weights or packages that are missing, and for damaged runs.
     """
     refuse_missing_data(plan)
     draw = _drawing(plan)  # before hours are spent on what it could not draw
     folder = out / "runs"
-    todo = [run for run in plan.runs if not is_finished(run, folder)]
+    finished = [run for run in plan.runs if is_finished(run, folder)]
+    for run in finished:
+        read_epochs(run, folder)
+    todo = [run for run in plan.runs if run not in finished]
+    num_workers = max(1, min(num_workers, len(todo)))
     num_threads = max(1, num_cores() // num_workers)
-    console.print(f"{plan.name}, {plan.scale} scale: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} finished")
+    console.print(f"{plan.name}, {plan.scale} scale: {_runs(len(plan.runs))}, {len(finished)} finished")
     failed: dict[str, str] = {}
     try:
         with Interrupts():
@@ -51,8 +52,7 @@ def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console:
     except Interrupted as interrupt:
         num_finished = sum(is_finished(run, folder) for run in plan.runs)
         console.print(
-            f"stopped by {interrupt}: {num_finished} of {len(plan.runs)} runs are finished."
-            " Go on with the same command.",
+            f"stopped by {interrupt}: {num_finished} of {_runs(len(plan.runs))} finished. Go on with the same command.",
             soft_wrap=True,
         )
         return 128 + interrupt.number
@@ -70,6 +70,8 @@ def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console:
 def refuse_missing_data(plan: Plan) -> None:
     """Raise InputError if the plan needs data, or weights to start from, that nobody has named or can read."""
     from dividemix.data.readers import READERS
+    from dividemix.data.readers.cifar import CIFARS
+    from dividemix.nets.weights import read_weights
 
     for job in (run.job for run in plan.runs):
         if job.data not in READERS:
@@ -78,6 +80,10 @@ def refuse_missing_data(plan: Plan) -> None:
             raise InputError(f"{plan.name} at {plan.scale} scale needs {job.data}: say where it lies with --root DIR")
         if job.data == "clothing1m" and job.weights is None:
             raise InputError(f"{plan.name} starts from ImageNet's weights of ResNet-50: give them as --weights FILE")
+    for data, root in {(run.job.data, run.job.root) for run in plan.runs if run.job.data in CIFARS}:
+        READERS[data](Path(str(root)))  # also where another data set is measured and trained on first
+    for path in {run.job.weights for run in plan.runs if run.job.weights}:
+        read_weights(Path(path))
 
 
 def announce_cost(
@@ -98,9 +104,9 @@ def announce_cost(
         totals[kind] += round(cost)
     for kind, count in counts.items():
         console.print(f"  {count} x {kind}: about {_duration(totals[kind] / count)} each", soft_wrap=True)
+    cores = "1 core" if num_threads == 1 else f"{num_threads} cores"
     console.print(
-        f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time,"
-        f" {num_threads} threads each",
+        f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time on {cores} each",
         soft_wrap=True,
     )
 
@@ -110,6 +116,10 @@ def _share_left(run: PlannedRun, folder: Path) -> float:
     metrics = folder / run.name / "metrics.jsonl"
     num_done = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
     return max(0.0, 1 - num_done / run.job.config.epochs)
+
+
+def _runs(number: int) -> str:
+    return "1 run" if number == 1 else f"{number} runs"
 
 
 def _duration(seconds: float) -> str:
@@ -130,33 +140,16 @@ def _drawing(plan: Plan) -> Callable[[Plan, Path, Path], list[Path]] | None:
 
 def _write_table(plan: Plan, folder: Path, out: Path, command: str, console: Console) -> list[Path]:
     """Print the table and write it as Markdown and CSV."""
-    cells = tables.fill(plan, read_rows(plan, folder))
+    cells = tables.fill(plan, {run.name: read_epochs(run, folder) for run in plan.runs if is_finished(run, folder)})
     machine_files = [folder / run.name / MACHINE_FILE for run in plan.runs]
     machines = sorted({path.read_text(encoding="utf-8").strip() for path in machine_files if path.is_file()})
-    stem = f"{plan.name}-{plan.scale}"
     contents = {
-        out / f"{stem}.md": tables.to_markdown(plan, cells, command=command, machines=machines),
-        out / f"{stem}.csv": tables.to_csv(plan, cells),
+        out / f"{plan.stem}.md": tables.to_markdown(plan, cells, command=command, machines=machines),
+        out / f"{plan.stem}.csv": tables.to_csv(plan, cells),
     }
     for path, content in contents.items():
         atomic.write_text(path, content)
-    head, *body = tables.to_grid(plan, cells)
-    shown = Table(*head, title=tables.heading(plan), title_justify="left", box=box.SIMPLE_HEAD)
-    for line in body:
-        shown.add_row(*line)
-    if not console.is_terminal:
-        console.width = 120  # a file has no window; the default of 80 would cut the methods' names
-    console.print(shown)
+    table_display.show(console, tables.to_grid(plan, cells), tables.heading(plan))
     for remark in (*plan.notes, *(f"Machine: {machine}" for machine in machines)):
         console.print(remark, soft_wrap=True)
     return list(contents)
-
-
-def read_rows(plan: Plan, folder: Path) -> dict[str, Rows]:
-    """The epochs of each finished run by its name."""
-    return {run.name: _read_rows(folder / run.name) for run in plan.runs if is_finished(run, folder)}
-
-
-def _read_rows(path: Path) -> Rows:
-    with (path / "metrics.jsonl").open(encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]

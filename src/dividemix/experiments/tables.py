@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dividemix.experiments.plans import Plan
 from dividemix.experiments.published import PUBLISHED, Key
 from dividemix.experiments.results import Figure, Rows, over_seeds
+from dividemix.experiments.setups import DATA_NAMES
 
 _REFERENCE = "DivideMix"  # the row that the others are compared with at mini scale
 
@@ -17,6 +18,7 @@ class Cell:
     """A figure of the paper, if it has one there, and ours; `status` says what became of our runs."""
 
     key: Key
+    data: str  # that ours is of; empty where none is
     published: float | None
     ours: Figure | None
     status: str  # not run (no such method in the package), done, incomplete, no figure (done, but it was not measured)
@@ -38,12 +40,12 @@ def fill(plan: Plan, rows: Mapping[str, Rows]) -> list[Cell]:
                 key = (method, column, kind)
                 source, published = plan.sources.get(key), table.values.get(key)
                 if source is None or source.measure is None:
-                    cells.append(Cell(key, published, None, "not run"))
+                    cells.append(Cell(key, "", published, None, "not run"))
                     continue
                 done = [source.measure.of(rows[run.name]) for run in source.runs if run.name in rows]
                 ours = over_seeds([value for value in done if value is not None])
                 status = "incomplete" if len(done) < len(source.runs) else "no figure" if None in done else "done"
-                cells.append(Cell(key, published, ours, status))
+                cells.append(Cell(key, source.runs[0].job.data, published, ours, status))
     return cells
 
 
@@ -64,23 +66,28 @@ def to_csv(plan: Plan, cells: list[Cell]) -> str:
         if plan.scale == "paper":
             difference = _minus(cell.mean, cell.published)
         elif reference is not None and reference is not cell:
-            to_reference = _minus(cell.mean, reference.mean)
+            to_reference = _apart(cell, reference)
             published_to_reference = _minus(cell.published, reference.published)
         numbers = map(_exact, (cell.published, cell.mean, None if ours is None else ours.std))
         differences = map(_exact, (difference, published_to_reference, to_reference))
         num_seeds = ours.num_seeds if ours else 0
-        writer.writerow([plan.name, plan.scale, *cell.key, *numbers, num_seeds, *differences, cell.status])
+        writer.writerow([plan.name, plan.scale, cell.data, *cell.key, *numbers, num_seeds, *differences, cell.status])
     return text.getvalue()
 
 
 _CSV_COLUMNS = (
-    *("table", "scale", "method", "column", "kind", "published", "ours", "std", "num_seeds"),
+    *("table", "scale", "data", "method", "column", "kind", "published", "ours", "std", "num_seeds"),
     *("ours_minus_published", "published_minus_dividemix", "ours_minus_dividemix", "status"),
 )
 
 
 def _minus(value: float | None, other: float | None) -> float | None:
     return None if value is None or other is None else value - other
+
+
+def _apart(cell: Cell, other: Cell) -> float | None:
+    """How far ours is from another row's; nothing while one of the two lacks seeds that the other may have."""
+    return _minus(cell.mean, other.mean) if cell.status == other.status == "done" else None
 
 
 def _exact(value: float | None) -> str:
@@ -109,7 +116,7 @@ def to_grid(plan: Plan, cells: list[Cell]) -> list[list[str]]:
         elif method != _REFERENCE and (_REFERENCE, kind) in lines:
             pairs = list(zip(line, lines[_REFERENCE, kind], strict=True))
             papers = [_minus(cell.published, other.published) for cell, other in pairs]
-            minis = [_minus(cell.mean, other.mean) for cell, other in pairs]
+            minis = [_apart(cell, other) for cell, other in pairs]
             grid.append([method, kind, f"paper, to {_REFERENCE}", *map(_signed, papers), ""])
             grid.append([method, kind, f"mini, to {_REFERENCE}", *map(_signed, minis), ""])
     return grid
@@ -142,8 +149,9 @@ def _seeds(line: list[Cell]) -> str:
 
 
 def heading(plan: Plan) -> str:
-    """The table's title with its scale."""
-    return f"{PUBLISHED[plan.name].title}, {plan.scale} scale"
+    """The table's title with its scale and, at mini scale, the images that stand for the paper's."""
+    where = f" on {DATA_NAMES[plan.runs[0].job.data]}" if plan.scale == "mini" else ""
+    return f"{PUBLISHED[plan.name].title}, {plan.scale} scale{where}"
 
 
 def to_markdown(plan: Plan, cells: list[Cell], *, command: str, machines: list[str]) -> str:

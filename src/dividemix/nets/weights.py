@@ -49,7 +49,7 @@ def load_weights(net: nn.Module, path: Path) -> WeightsReport:
     Raises:
         InputError: if the file cannot be read, or does not fit; the net is then as it was.
     """
-    stored = _read(path)
+    stored = read_weights(path)
     head, head_inputs = _head(net)
     body, own_head = _split(net.state_dict(), head)
     needed = [name for name in body if not name.endswith(_COUNTER)]
@@ -91,7 +91,7 @@ def load_weights(net: nn.Module, path: Path) -> WeightsReport:
     )
 
 
-def _read(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
     """The named tensors of a file, out of whatever dictionary they are wrapped in."""
     try:
         if path.suffix == ".safetensors":

@@ -48,7 +48,10 @@ class RunDirectory:
         partial, old = (path.with_name(f".{path.name}.{word}") for word in ("partial", "old"))
         for stray in (partial, old):  # left by a process that died
             shutil.rmtree(stray, ignore_errors=True)
-        partial.mkdir(parents=True)
+        try:
+            partial.mkdir(parents=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be made: {error.strerror}") from error
         try:
             fill(cls(partial))
             if path.exists():

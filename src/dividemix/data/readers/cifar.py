@@ -69,7 +69,8 @@ class Cifar:
         """What a root may be, in words."""
         archives = " or ".join(layout.archive for layout in self.layouts)
         folders = " or ".join(layout.folder for layout in self.layouts)
-        return f"{archives}, a folder that holds it, or the unpacked {folders}"
+        fetch = f"dividemix data fetch {self.name} --root DIR"
+        return f"{archives}, a folder that holds it, or the unpacked {folders} ({fetch} downloads it)"
 
 
 def read_cifar10(root: Path | None) -> Source:

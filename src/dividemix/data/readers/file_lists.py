@@ -42,7 +42,10 @@ def _lines(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file: it is part of the data set's official lists") from error
+        raise InputError(
+            f"{path}: no such file: it is one of the data set's official lists; dividemix data check says what else is"
+            " missing"
+        ) from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

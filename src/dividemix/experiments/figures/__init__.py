@@ -50,7 +50,7 @@ def draw(plan: Plan, folder: Path, out: Path) -> list[Path]:
         about = textwrap.fill(describe(last), width=int(_LETTERS_AN_INCH * figure.get_figwidth()))
         title = f"{plan.name.replace('figure', 'Figure ')}, {plan.scale} scale\n{about}"
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-        return [_save(figure, out / f"{plan.name}-{plan.scale}.{ending}") for ending in ("svg", "png")]
+        return [_save(figure, out / f"{plan.stem}.{ending}") for ending in ("svg", "png")]
 
 
 def _save(figure: "Figure", path: Path) -> Path:

@@ -1,11 +1,11 @@
 """Figure 3: how well one mixture tells clean samples from noisy ones, epoch by epoch, for each noise rate."""
 
-import json
 from pathlib import Path
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from dividemix.experiments.finished import read_epochs
 from dividemix.experiments.plans import Plan
 
 _NUM_EPOCHS = 100  # the first ones, as the paper shows
@@ -16,8 +16,7 @@ def draw(plan: Plan, folder: Path) -> Figure:
     figure = Figure(figsize=(5.5, 3.8), layout="constrained")
     axes = figure.subplots()
     for column, source in plan.sources.items():
-        with (folder / source.runs[0].name / "metrics.jsonl").open(encoding="utf-8") as lines:
-            rows = [json.loads(line) for line in lines][:_NUM_EPOCHS]
+        rows = read_epochs(source.runs[0], folder)[:_NUM_EPOCHS]
         points = [(row["epoch"], row["clean_auc"][0]) for row in rows if row.get("clean_auc")]
         label = str(column).removeprefix("CIFAR-10 sym. ")
         axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) < 30 else None)

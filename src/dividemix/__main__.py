@@ -1,0 +1,7 @@
+"""python -m dividemix: the command line."""
+
+import sys
+
+from dividemix.cli import main
+
+sys.exit(main())
