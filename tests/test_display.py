@@ -103,20 +103,22 @@ def test_an_interrupt_closes_the_training_which_saves_what_is_left():
 def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown():
     known = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": 0.9876, "seconds": 65}
     unknown = dict.fromkeys(known) | {"seconds": 5}
+    known["epochs"], unknown["epochs"] = 4, 3
     written = io.StringIO()
     table = display.result_table([{"method": "cross_entropy"} | unknown, {"method": "dividemix"} | known])
     Console(file=written, width=100).print(table)
     lines = [line.replace("│", " ").split() for line in written.getvalue().splitlines()]
     assert ["cross_entropy", "-", "-", "-", "-", "0:05"] in lines
     assert ["dividemix", "80.00", "81.25", "79.50", "0.988", "1:05"] in lines
+    assert "mean of last 4 " in written.getvalue()
 
 
 def test_the_table_shows_the_kept_epoch_where_validation_samples_chose_one():
-    figures = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": None, "seconds": 5}
+    figures = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": None, "seconds": 5, "epochs": 20}
     chosen = figures | {"method": "dividemix", "kept_acc": 80.5, "kept_val_acc": 61.0}
     others = [
         figures | {"method": "cross_entropy", "kept_acc": 80.0},  # the last epoch
-        dict.fromkeys(figures) | {"method": "untested", "seconds": 5},
+        dict.fromkeys(figures) | {"method": "untested", "seconds": 5, "epochs": 20},
     ]
     shown = []
     for summaries in (iter([*others, chosen]), others):

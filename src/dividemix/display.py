@@ -73,7 +73,8 @@ def clock(seconds: float) -> str:
 def result_table(summaries: Iterable[dict[str, Any]]) -> Table:
     """The runs' figures side by side; with those of the kept epochs where validation samples chose any."""
     summaries = list(summaries)
-    columns = {"final": "final_acc", "best": "best_acc", "mean of last 10": "last_acc"}
+    num_last = min(10, max(summary["epochs"] for summary in summaries))
+    columns = {"final": "final_acc", "best": "best_acc", f"mean of last {num_last}": "last_acc"}
     if any("kept_val_acc" in summary for summary in summaries):
         columns = {"kept": "kept_acc"} | columns
     table = Table("method", title="Test accuracy in percent", title_justify="left")

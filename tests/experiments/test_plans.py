@@ -11,7 +11,7 @@ from dividemix.experiments.plans import make_plan, run_name, to_yaml
 from dividemix.experiments.published import PUBLISHED
 from dividemix.runs.job import Job
 
-MINI = [name for name in TABLES + FIGURES if name not in ("table3", "table4")]
+MINI = [name for name in (*TABLES, *FIGURES) if name not in ("table3", "table4")]
 JOB = Job(data="cifar10", noise="symmetric:0.5", config=Config(lambda_u=150.0))
 
 

@@ -19,7 +19,7 @@ FINGERPRINTS = {
 
 
 def test_every_table_of_results_is_there() -> None:
-    assert tuple(PUBLISHED) == TABLES == tuple(FINGERPRINTS)
+    assert tuple(PUBLISHED) == tuple(TABLES) == tuple(FINGERPRINTS)
 
 
 @pytest.mark.parametrize("name", TABLES)

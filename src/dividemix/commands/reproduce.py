@@ -16,13 +16,20 @@ two cores: on the embedded images, or on CIFAR-10's where --root has them. Finis
 
 def add(reproduce: argparse.ArgumentParser) -> None:
     """The flags of reproduce."""
-    names = (*TABLES, *FIGURES)
-    reproduce.add_argument("name", metavar="NAME", choices=names, help=", ".join(names))
+    about = TABLES | FIGURES
+    described = ", ".join(f"{name} ({what})" for name, what in about.items())
+    reproduce.add_argument("name", metavar="NAME", choices=tuple(about), help=described)
     reproduce.add_argument("--scale", choices=SCALES, default="mini", help="mini (default) or paper")
     reproduce.add_argument("--seeds", metavar="N", type=int, default=1, help="train with seeds 1 to N (default: 1)")
-    reproduce.add_argument("--root", metavar="DIR", help="the folder that holds the data sets")
+    reproduce.add_argument("--root", metavar="DIR", help="the folder that holds the data sets (mini: CIFAR-10)")
     reproduce.add_argument("--weights", metavar="FILE", help="weights to start from (ResNet-50 on Clothing1M)")
-    reproduce.add_argument("--out", metavar="DIR", type=Path, default=Path("reproduced"), help="default: reproduced")
+    reproduce.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path("reproduced"),
+        help="for runs/ and what is made of them (default: reproduced)",
+    )
     reproduce.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time (default: 1)")
     reproduce.add_argument("--dry-run", action="store_true", help="print the settings of every run and stop")
     reproduce.set_defaults(command=_reproduce)

@@ -41,7 +41,8 @@ def fetch(
         if os.path.lexists(folder):
             if problem := _problem(archive, folder):
                 raise InputError(
-                    f"{folder} is in the way, and not the official folder ({problem}): move it, or give another --root"
+                    f"{folder} is in the way, and not the official folder ({problem}): move it, or give another"
+                    " --root; dividemix data check says whether it can be used as it is"
                 )
             part.unlink(missing_ok=True)  # left by a process that died after unpacking it
             return False

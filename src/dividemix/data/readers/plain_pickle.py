@@ -31,9 +31,9 @@ def read_plain_pickle(content: bytes, where: str) -> dict[str, Any]:
             raise ValueError(f"it holds no dict but {type(found).__name__.lstrip('_')}")
         return {key: _finished(value) for key, value in found.items()}
     except ValueError as error:
-        raise InputError(f"{where}: not a CIFAR batch: {' '.join(str(error).split())}") from error
+        raise InputError(f"{where}: truncated or not a CIFAR batch: {' '.join(str(error).split())}") from error
     except (LookupError, TypeError, OverflowError, MemoryError) as error:
-        raise InputError(f"{where}: not a CIFAR batch: damaged pickle ({type(error).__name__})") from error
+        raise InputError(f"{where}: truncated or not a CIFAR batch: damaged pickle ({type(error).__name__})") from error
 
 
 @dataclass(frozen=True)
