@@ -10,7 +10,7 @@ Shapes: N samples, B in a batch, C classes, two views of each sample.
 import json
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,24 +59,50 @@ class FileImages(Dataset[Item]):
 
     def __getitem__(self, position: int) -> Item:
         image = Image.fromarray(self.images[position])
-        views = [_to_input(_crop_and_flip(image)) for _ in range(2)] if self.augment else [_to_input(image)]
+        views = [_transformed(image, _TO_VIEW) for _ in range(2)] if self.augment else [_transformed(image, _TO_INPUT)]
         return views, self.labels[position], self.clean_prob[position], position
 
 
-def _crop_and_flip(image: Image.Image, padding: int = 4) -> Image.Image:
-    """The image padded with black, cropped back at a random place, mirrored every other time."""
+# The four transforms of the released code, each doing what torchvision's of that name does: a number drawn at a time, a
+# copy at every stage, the statistics made and checked anew for every image. They take three quarters of its time.
+
+
+def _random_crop(image: Image.Image, padding: int = 4) -> Image.Image:
     width, height = image.size
     padded = ImageOps.expand(image, border=padding, fill=0)
-    left, top = torch.randint(2 * padding + 1, (2,)).tolist()
-    image = padded.crop((left, top, left + width, top + height))
-    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if torch.rand(1).item() < 0.5 else image
+    top = int(torch.randint(0, 2 * padding + 1, size=(1,)).item())
+    left = int(torch.randint(0, 2 * padding + 1, size=(1,)).item())
+    return padded.crop((left, top, left + width, top + height))
 
 
-def _to_input(image: Image.Image) -> Tensor:
-    """The image as a normalised tensor (3, H, W)."""
-    pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).contiguous().float().div(255)
-    mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
-    return pixels.sub_(mean).div_(std)
+def _random_flip(image: Image.Image) -> Image.Image:
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if torch.rand(1) < 0.5 else image
+
+
+def _to_tensor(image: Image.Image) -> Tensor:
+    """Numbers from 0 to 1 (3, H, W)."""
+    pixels = torch.from_numpy(np.array(image, dtype=np.uint8, copy=True)).view(image.height, image.width, 3)
+    return pixels.permute(2, 0, 1).contiguous().to(dtype=torch.get_default_dtype()).div(255)
+
+
+def _normalise(tensor: Tensor) -> Tensor:
+    tensor = tensor.clone()
+    mean = torch.as_tensor(MEAN, dtype=tensor.dtype, device=tensor.device)
+    std = torch.as_tensor(STD, dtype=tensor.dtype, device=tensor.device)
+    if (std == 0).any():
+        raise ValueError("a standard deviation is 0")
+    return tensor.sub_(mean.view(-1, 1, 1)).div_(std.view(-1, 1, 1))
+
+
+_TO_INPUT = (_to_tensor, _normalise)
+_TO_VIEW = (_random_crop, _random_flip, *_TO_INPUT)
+
+
+def _transformed(image: Any, transforms: Sequence[Callable[[Any], Any]]) -> Tensor:
+    for transform in transforms:
+        image = transform(image)
+    assert isinstance(image, Tensor)
+    return image
 
 
 def train_step(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from dividemix.engine.memory import is_out_of_memory
+from dividemix.engine.weight_gradient import accelerate_weight_gradients
 from dividemix.errors import CompilationWarning
 
 # Arithmetic from which on a compiled forward earns back the minute that compiling takes: on two CPU cores some ten
@@ -35,8 +36,16 @@ def worth_compiling(net: nn.Module, image_shape: tuple[int, ...], num_rows: floa
 
 
 def compile_net(net: nn.Module) -> None:
-    """Compile net's forward, for each shape it meets; where that fails it goes on as it was, with one warning."""
+    """Compile net's forward, for each shape it meets; where that fails it goes on as it was, with one warning.
+
+    On some CPUs its convolutions' weights get a gradient of our own, too (weight_gradient.py).
+    """
     eager: Callable[[Tensor], Tensor] = net.forward
+    try:
+        accelerate_weight_gradients(net)
+    except OSError as error:
+        _warn_of(error)
+        return
     compiled = torch.compile(eager, dynamic=False)
 
     def forward(images: Tensor) -> Tensor:
@@ -46,15 +55,19 @@ def compile_net(net: nn.Module) -> None:
             if is_out_of_memory(error):
                 raise
             net.forward = eager
-            first_line = (str(error).splitlines() or [""])[0]
-            warnings.warn(
-                f"compilation failed, training goes on without it ({type(error).__name__}: {first_line})",
-                CompilationWarning,
-                stacklevel=2,
-            )
+            _warn_of(error)
             return eager(images)
 
     net.forward = forward
+
+
+def _warn_of(error: Exception) -> None:
+    first_line = (str(error).splitlines() or [""])[0]
+    warnings.warn(
+        f"compilation failed, training goes on without it ({type(error).__name__}: {first_line})",
+        CompilationWarning,
+        stacklevel=3,
+    )
 
 
 def autocast_net(net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
