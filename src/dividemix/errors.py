@@ -14,7 +14,7 @@ class DegenerateDivisionWarning(UserWarning):
 
 
 class CompilationWarning(UserWarning):
-    """A net could not be compiled and runs as it is, slower but the same."""
+    """A net, or a part of it, could not be compiled and runs as it is, slower but the same."""
 
 
 class DamagedImageWarning(UserWarning):

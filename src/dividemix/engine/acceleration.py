@@ -41,11 +41,13 @@ def compile_net(net: nn.Module) -> None:
     On some CPUs its convolutions' weights get a gradient of our own, too (weight_gradient.py).
     """
     eager: Callable[[Tensor], Tensor] = net.forward
+    accelerated: list[nn.Conv2d] = []
     try:
-        accelerate_weight_gradients(net)
+        accelerated = accelerate_weight_gradients(net)
+    except FileNotFoundError:
+        pass  # no C++ compiler: if torch needs one, too, it fails below and is heard there
     except OSError as error:
-        _warn_of(error)
-        return
+        _warn("the gradient of convolutions' weights stays torch's own", error)
     compiled = torch.compile(eager, dynamic=False)
 
     def forward(images: Tensor) -> Tensor:
@@ -55,19 +57,17 @@ def compile_net(net: nn.Module) -> None:
             if is_out_of_memory(error):
                 raise
             net.forward = eager
-            _warn_of(error)
+            for conv in accelerated:
+                conv.__class__ = nn.Conv2d
+            _warn("compilation failed, training goes on without it", error)
             return eager(images)
 
     net.forward = forward
 
 
-def _warn_of(error: Exception) -> None:
+def _warn(what: str, error: Exception) -> None:
     first_line = (str(error).splitlines() or [""])[0]
-    warnings.warn(
-        f"compilation failed, training goes on without it ({type(error).__name__}: {first_line})",
-        CompilationWarning,
-        stacklevel=3,
-    )
+    warnings.warn(f"{what} ({type(error).__name__}: {first_line})", CompilationWarning, stacklevel=3)
 
 
 def autocast_net(net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
