@@ -30,12 +30,17 @@ TEXTS = {
 }
 
 
+RUNS = {  # many labels are dropped
+    name: toy_run(name, warmup_epochs=warmup_epochs, limit_train=200, clean_threshold=0.9)
+    for name, warmup_epochs in (("warmed", 2), ("trained", 1))
+}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained run, and one that is only warmed up."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, warmup_epochs in (("warmed", 2), ("trained", 1)):
-        run = toy_run(name, warmup_epochs=warmup_epochs, limit_train=200, clean_threshold=0.9)  # drops many
+    for name, run in RUNS.items():
         for _ in Run.create(folder / name, run.job).train():
             pass
     return folder
@@ -43,9 +48,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def toy_figure(name: str) -> Plan:
     """The figure's plan, with one of the two runs in the place of each of its own."""
-    runs = {name: toy_run(name, limit_train=200) for name in ("warmed", "trained")}
     sources = {
-        panel: Source((runs["warmed" if "penalty" in str(panel) else "trained"],))
+        panel: Source((RUNS["warmed" if "penalty" in str(panel) else "trained"],))
         for panel in make_plan(name, "mini").sources
     }
     return Plan(name, "mini", sources)

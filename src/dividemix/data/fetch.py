@@ -140,6 +140,8 @@ def _answer(url: str, done: int) -> tuple[HTTPResponse, int]:
     if response.headers.get("Content-Range", "").startswith(f"bytes {done}-"):
         return response, done
     response.close()
+    if not done:
+        raise InputError(f"{url}: the server sends a part of the file though all of it was asked for: {_REMEDY}")
     return _answer(url, 0)
 
 

@@ -35,7 +35,8 @@ def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console:
     for run in finished:
         read_epochs(run, folder)
     todo = [run for run in plan.runs if run not in finished]
-    num_workers = max(1, min(num_workers, len(todo)))
+    # By the runs of the plan, not by those left: gone on with, a run has as many threads as before and the same bits.
+    num_workers = min(num_workers, len(plan.runs))
     num_threads = max(1, num_cores() // num_workers)
     console.print(f"{plan.name}, {plan.scale} scale: {_runs(len(plan.runs))}, {len(finished)} finished")
     failed: dict[str, str] = {}

@@ -26,7 +26,7 @@ def make_job(
     weights: str | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> Job:
-    """The setup as a job: at paper scale its preset; at mini scale the same preset, laid under a small one.
+    """The setup as a job: at paper scale its preset in float32, at mini scale the same preset laid under a small one.
 
     At mini scale the data is CIFAR-10's where there is a root, and the embedded set's where there is none.
     """
@@ -34,6 +34,8 @@ def make_job(
     settings |= preset_fields(setup.preset)
     if scale == "mini":
         settings |= _MINI_FASHION if root is None else _MINI_CIFAR10
+    else:
+        settings["precision"] = "float32"
     return Job.of(settings | dict(changes or {}) | {"seed": seed})
 
 
@@ -43,7 +45,11 @@ def describe(job: Job) -> str:
     images = DATA_NAMES.get(job.data, job.data)
     if job.limit_train:
         images = f"{job.limit_train:,} images of {images}"
-    return f"{images}, {config.net} of width {config.net_width}, {config.epochs} epochs"
+    net = f"{config.net} of width {config.net_width}" if config.net in _WIDE_NETS else config.net
+    return f"{images}, {net}, {config.epochs} epochs"
+
+
+_WIDE_NETS = ("preact_resnet18", "small_cnn")  # those whose width is a setting
 
 
 DATA_NAMES = {

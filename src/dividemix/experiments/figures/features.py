@@ -19,7 +19,8 @@ def draw(plan: Plan, folder: Path) -> Figure:
     """Two panels with the same points."""
     from sklearn.manifold import TSNE
 
-    run = Run.load(folder / plan.sources["features"].runs[0].name, to_train=False)
+    planned = plan.sources["features"].runs[0]
+    run = Run.load(folder / planned.name, planned.job, to_train=False)
     data, classes = run.material.train, run.material.classes
     assert run.material.true_labels is not None  # the noise was added by us
     true_labels = run.material.true_labels[run.material.train_index]

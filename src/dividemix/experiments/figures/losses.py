@@ -27,7 +27,8 @@ def draw(plan: Plan, folder: Path) -> Figure:
     """A panel for each run: the normalised losses of theta(1), the mixture fitted to them, and its AUC."""
     figure = Figure(figsize=(10, 3.2), layout="constrained")
     for axes, (panel, title) in zip(figure.subplots(1, 3), _PANELS.items(), strict=True):
-        run = Run.load(folder / plan.sources[panel].runs[0].name, to_train=False)
+        planned = plan.sources[panel].runs[0]
+        run = Run.load(folder / planned.name, planned.job, to_train=False)
         assert run.material.true_labels is not None  # the noise was added by us
         true_labels = run.material.true_labels[run.material.train_index]
         losses = normalise(co_divide(run.state, run.material.train, run.job.config)[0][0])

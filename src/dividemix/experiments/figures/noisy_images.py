@@ -17,7 +17,8 @@ _NUM_ROWS, _NUM_COLUMNS = 3, 8
 
 def draw(plan: Plan, folder: Path) -> Figure:
     """A random choice of the training images whose label no division keeps."""
-    run = Run.load(folder / plan.sources["images"].runs[0].name, to_train=False)
+    planned = plan.sources["images"].runs[0]
+    run = Run.load(folder / planned.name, planned.job, to_train=False)
     data, classes = run.material.train, run.material.classes
     _, divisions = co_divide(run.state, data, run.job.config)
     dropped = torch.stack([division.clean_prob < run.job.config.clean_threshold for division in divisions]).all(dim=0)
