@@ -1,0 +1,38 @@
+"""Our tables in docs/experiments.md against docs/results, the files that the commands wrote."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILES = {"Table 1": "table1-mini-cifar10.md", "Table 5": "table5-mini-fashion.md"}
+Cells = dict[tuple[str, str, str], str]  # by method, figure and column
+
+
+def grid(text: str) -> tuple[list[str], list[list[str]]]:
+    """Heading and lines of the first table in a text."""
+    head, _, *lines = ([cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if "|" in line)
+    return head, lines
+
+
+def documented(table: str) -> Cells:
+    text = (DOCS / "experiments.md").read_text().split(f"### {table},")[1]
+    head, lines = grid(re.split(r"^### ", text, flags=re.M)[0])
+    return {(line[0], line[1], column): cell for line in lines for column, cell in zip(head, line, strict=True)}
+
+
+def measured(name: str) -> Cells:
+    head, lines = grid((DOCS / "results" / name).read_text())
+    ours = [line[:2] + line[3:-1] for line in lines if line[2] == "ours, mini"]
+    return {
+        (line[0], line[1], column): cell
+        for line in ours
+        for column, cell in zip(head[:2] + head[3:-1], line, strict=True)
+    }
+
+
+@pytest.mark.parametrize("table", FILES)
+def test_every_figure_is_the_one_that_was_measured(table: str) -> None:
+    assert documented(table) == measured(FILES[table])
+    assert len(measured(FILES[table])) >= 24
