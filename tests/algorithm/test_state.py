@@ -191,15 +191,44 @@ def test_under_strips_the_prefix() -> None:
 def test_laps_add_up_to_the_time_of_the_epoch() -> None:
     progress = Progress()
     before = time.perf_counter()
-    seconds = progress.start_clock()
+    progress.start_clock(torch.device("cpu"))
     for part in ("mixmatch", "forward_backward", "mixmatch"):
         time.sleep(0.002)
         progress.lap(part)
+    seconds = progress.stop_clock()
     assert seconds.keys() == {"mixmatch", "forward_backward"}
     assert seconds["mixmatch"] >= 0.004
     assert sum(seconds.values()) <= time.perf_counter() - before
-    assert progress.start_clock() == {}
-    assert seconds["mixmatch"] > 0  # an epoch's figures are its own
+    progress.start_clock(torch.device("cpu"))
+    assert progress.stop_clock() == {}
+
+
+def test_on_a_gpu_laps_are_marked_by_the_gpu_and_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With made-up events of a GPU that takes 5 ms for each: nothing waits for it before the epoch ends."""
+    done: list[str] = []
+
+    class GpuEvent:
+        def __init__(self, *, enable_timing: bool):
+            assert enable_timing
+
+        def record(self, stream: str) -> None:
+            assert stream == "stream"
+            done.append("mark")
+            self.at = 5.0 * len(done)
+
+        def elapsed_time(self, other: "GpuEvent") -> float:
+            assert done[-1] == "wait"
+            return other.at - self.at
+
+    monkeypatch.setattr(torch.cuda, "Event", GpuEvent)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: "stream")
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: done.append("wait"))
+    progress = Progress()
+    progress.start_clock(torch.device("cuda"))
+    for part in ("mixmatch", "forward_backward", "mixmatch"):
+        progress.lap(part)
+    assert progress.stop_clock() == pytest.approx({"mixmatch": 0.010, "forward_backward": 0.005})
+    assert done == ["mark"] * 4 + ["wait"]
 
 
 def test_progress_counts_finished_steps() -> None:

@@ -14,6 +14,7 @@ GOOD, BAD = toy_run("good", epochs=10), toy_run("bad", epochs=10)
 EVENTS = [
     Event("began", GOOD),
     Event("began", BAD),
+    Event("said", BAD, said="warning: not so good"),
     *(Event("epoch", GOOD, row={"epoch": epoch, "test_acc": 80 + epoch}) for epoch in range(1, 11)),
     Event("epoch", BAD, row={"epoch": 10, "test_acc": None}),
     Event("ended", GOOD),
@@ -33,12 +34,15 @@ def shown(*, terminal: bool) -> str:
 def test_off_a_terminal_a_run_says_a_few_lines() -> None:
     lines = shown(terminal=False).splitlines()
     assert lines[:2] == ["good: begins", "bad: begins"]
-    assert lines[2:7] == [f"good: epoch {epoch}/10  test {80 + epoch:.2f} %" for epoch in (2, 4, 6, 8, 10)]
+    assert lines[2] == "bad: warning: not so good"
+    assert lines[3:8] == [f"good: epoch {epoch}/10  test {80 + epoch:.2f} %" for epoch in (2, 4, 6, 8, 10)]
     assert lines[-2].startswith("[1/2] good: finished in ")
     assert lines[-1] == "[2/2] bad: failed: it is bad"
 
 
-@pytest.mark.parametrize("text", ["all runs", "[1/2] good: finished in ", "[2/2] bad: failed: it is bad"])
+@pytest.mark.parametrize(
+    "text", ["all runs", "bad: warning: not so good", "[1/2] good: finished in ", "[2/2] bad: failed: it is bad"]
+)
 def test_on_a_terminal_there_are_bars_and_the_endings(text: str) -> None:
     assert text in shown(terminal=True)
 

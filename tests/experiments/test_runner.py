@@ -17,14 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import toy_plan as toy
 from toys import settled
 
 from dividemix.errors import InputError
 from dividemix.experiments import figures, pool, runner
 from dividemix.experiments.finished import is_finished, read_epochs
+from dividemix.experiments.machine import add_machine, machines_of
 from dividemix.experiments.plans import PlannedRun, make_plan
 from dividemix.experiments.pool import Event, train_all
+from dividemix.nets.resnet import ResNet50
+from dividemix.nets.small_cnn import SmallCNN
 from dividemix.runs.pace import Pace
 from dividemix.runs.run import Run
 
@@ -176,6 +180,25 @@ def test_weights_that_cannot_be_read_are_refused_before_anything_happens(tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+def test_weights_that_do_not_fit_are_refused_before_anything_happens(tmp_path: Path, trained: list[str]) -> None:
+    """Not after a measurement of minutes: the names are ResNet-50's, but one shape is not."""
+    state = ResNet50(num_classes=3).state_dict()
+    torch.save(state | {"conv1.weight": torch.zeros(64, 1, 7, 7)}, tmp_path / "grey.pth")
+    plan = make_plan("table3", "paper", root=str(tmp_path), weights=str(tmp_path / "grey.pth"))
+    with pytest.raises(InputError, match=r"grey.pth do not fit the net ResNet50: the file has in another shape 1"):
+        reproduce(plan, tmp_path / "out")
+    assert not trained
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_goes_on_elsewhere_names_both_machines(tmp_path: Path, trained: list[str]) -> None:
+    assert reproduce(toy.toy_plan(), tmp_path)[0] == 0
+    for name in ("one", "other", "one"):
+        add_machine(tmp_path / "runs" / "second", name)
+    assert machines_of(tmp_path / "runs" / "second") == ["one", "other"]
+    assert "Machine: one\nMachine: other\n" in reproduce(toy.toy_plan(), tmp_path)[1]
+
+
 def test_a_figure_without_matplotlib_is_refused_before_anything_is_trained(
     tmp_path: Path, trained: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +225,17 @@ def test_workers_train_side_by_side_and_a_failure_takes_no_other_with_it(
     assert is_finished(other, tmp_path)
     assert not (tmp_path / "bad").exists()
     assert (tmp_path / "good" / "machine.txt").read_text().endswith(" Linux\n") or sys.platform != "linux"
+
+
+@pytest.mark.slow
+def test_what_a_worker_says_is_passed_on(tmp_path: Path) -> None:
+    """What became of the weights, and a warning: with this threshold no label is kept."""
+    net = SmallCNN(num_classes=10, in_channels=1, width=2)
+    torch.save(net.state_dict(), tmp_path / "weights.pth")
+    run = toy.toy_run("only", weights=str(tmp_path / "weights.pth"), clean_threshold=1.0)
+    said = [event.said or "" for event in train_all([run], tmp_path, num_workers=1, num_threads=1) if event.said]
+    assert said[0] == f"weights: {tmp_path / 'weights.pth'}: {len(net.state_dict())} tensors matched"
+    assert any(line.startswith("warning: ") for line in said[1:])
 
 
 @pytest.mark.slow

@@ -61,18 +61,20 @@ def fit(state: State, data: TrainingData, config: Config) -> Iterator[EpochRepor
 
 
 def _epoch(state: State, data: TrainingData, config: Config) -> EpochReport:
-    epoch, seconds = state.epoch + 1, state.progress.start_clock()
+    epoch = state.epoch + 1
+    state.progress.start_clock(data.labels.device)
     for optimizer in state.optimizers:
         optimizer.param_groups[0]["lr"] = learning_rate(state.epoch, config)
     if state.epoch < config.warmup_epochs:  # line 2
         terms = [warm_up(state, k, data, config) for k in range(len(state.nets))]
-        report = EpochReport(epoch, "warmup", _by_term(terms), seconds)
+        report = EpochReport(epoch, "warmup", _by_term(terms), state.progress.stop_clock())
     else:
         losses, divisions = co_divide(state, data, config)  # lines 4 to 8
         noise = sum(division.noise_rate for division in divisions) / len(divisions)
         if config.lambda_u_auto:
             config = replace(config, lambda_u=config.lambda_u * noise_weight(noise))
         terms = [train_epoch(state, k, divisions[k], data, config) for k in range(len(state.nets))]
+        seconds = state.progress.stop_clock()
         report = EpochReport(epoch, "mix", _by_term(terms), seconds, divisions, losses, noise, config.lambda_u)
     if not all(math.isfinite(value) for values in report.losses.values() for value in values):
         raise DivergedError(f"training diverged in epoch {epoch}: the loss is not finite; try a smaller --lr")

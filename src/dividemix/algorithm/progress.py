@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import torch
+
 Item = TypeVar("Item")
 
 
@@ -15,8 +17,8 @@ class Progress:
     doing: str = ""
     step: int = 0
     num_steps: int = 1
-    seconds: dict[str, float] = field(default_factory=dict)
-    _mark: float = 0.0
+    _device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    _laps: list[tuple[str, "float | torch.cuda.Event"]] = field(default_factory=list)
 
     def watch(self, doing: str, steps: Iterable[Item], num_steps: int) -> Iterator[Item]:
         """The steps themselves, counted as they go."""
@@ -25,17 +27,37 @@ class Progress:
             yield item
             self.step += 1
 
-    def start_clock(self) -> dict[str, float]:
-        """Begin an epoch: the seconds of its parts, none yet, which `lap` adds to."""
-        self.seconds = {}
-        self._mark = time.perf_counter()
-        return self.seconds
+    def start_clock(self, device: torch.device) -> None:
+        """Begin an epoch on the device."""
+        self._device = device
+        self._laps = [("", _mark(device))]
 
     def lap(self, part: str) -> None:
-        """Count the time since the last lap, or the start, to that part.
+        """Count the time since the last lap, or the start, to that part."""
+        self._laps.append((part, _mark(self._device)))
 
-        An accelerator works on while Python goes ahead: its time shows up in the part that waits for it.
-        """
-        now = time.perf_counter()
-        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._mark
-        self._mark = now
+    def stop_clock(self) -> dict[str, float]:
+        """End an epoch: the seconds of each of its parts."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)  # once an epoch, so that every mark is passed
+        seconds: dict[str, float] = {}
+        for (_, before), (part, after) in zip(self._laps, self._laps[1:], strict=False):
+            seconds[part] = seconds.get(part, 0.0) + _seconds_between(before, after)
+        self._laps = []
+        return seconds
+
+
+def _mark(device: torch.device) -> "float | torch.cuda.Event":
+    """A moment in the device's work: a GPU is still busy with earlier things, and marks it when it gets there."""
+    if device.type != "cuda":
+        return time.perf_counter()
+    event = torch.cuda.Event(enable_timing=True)
+    event.record(torch.cuda.current_stream(device))
+    return event
+
+
+def _seconds_between(before: "float | torch.cuda.Event", after: "float | torch.cuda.Event") -> float:
+    if isinstance(before, float) or isinstance(after, float):
+        return after - before  # type: ignore[operator]
+    milliseconds: float = before.elapsed_time(after)
+    return milliseconds / 1000

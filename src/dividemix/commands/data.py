@@ -29,7 +29,9 @@ def add(data: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="say what is there, missing or damaged", epilog=_EPILOG_CHECK)
     check.add_argument("name", metavar="NAME", choices=_CHECKED, help=", ".join(_CHECKED))
     check.add_argument("--root", metavar="DIR", type=Path, required=True, help="the folder that holds it")
-    check.add_argument("--decode", action="store_true", help="open every image file, which takes long")
+    check.add_argument(
+        "--decode", action="store_true", help="open every image file, which takes long; CIFAR is always read whole"
+    )
     check.set_defaults(command=_check)
 
 

@@ -1,10 +1,12 @@
-"""The machine by name, for tables of times."""
+"""The machine by name, for tables of times, and those that a run was trained on."""
 
 import os
 import platform
 from pathlib import Path
 
-MACHINE_FILE = "machine.txt"  # in a run directory: where it was trained
+from dividemix import atomic
+
+_FILE = "machine.txt"  # in a run directory: a line for each machine that it was trained on
 
 
 def num_cores() -> int:
@@ -17,6 +19,19 @@ def machine_name(device: str, num_threads: int) -> str:
     if device != "cpu":
         return f"{device}, {platform.system()}"
     return f"{processor_name()}, {num_threads} of {num_cores()} cores, {platform.system()}"
+
+
+def add_machine(run: Path, name: str) -> None:
+    """Note that the run in the directory goes on here."""
+    names = machines_of(run)
+    if name not in names:
+        atomic.write_text(run / _FILE, "".join(f"{line}\n" for line in [*names, name]))
+
+
+def machines_of(run: Path) -> list[str]:
+    """The machines that the run in the directory was trained on, in order."""
+    file = run / _FILE
+    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
 
 
 def processor_name() -> str:

@@ -23,10 +23,11 @@ from dividemix.runs.pace import Pace
 
 @dataclass(frozen=True)
 class Event:
-    """A run began, did an epoch (`row`: its number and test accuracy), or ended (`error`, if it failed)."""
+    """A run began, said something, did an epoch (`row`: its number and test accuracy), or ended (`error`: failed)."""
 
     kind: str
     run: PlannedRun
+    said: str | None = None
     row: dict[str, Any] | None = None
     error: str | None = None
 
@@ -85,6 +86,8 @@ def _follow(run: PlannedRun, worker: "_Worker", events: "queue.Queue[Event]") ->
     for message in worker.messages():
         if "row" in message:
             events.put(Event("epoch", run, row=message["row"]))
+        elif "said" in message:
+            events.put(Event("said", run, said=message["said"]))
     events.put(Event("ended", run, error=worker.error))
 
 

@@ -59,6 +59,8 @@ class RunsDisplay:
                 self._progress.update(self._bars[run], completed=epoch, said=said)
             elif epoch * _LINES_A_RUN // num_epochs > (epoch - 1) * _LINES_A_RUN // num_epochs:
                 self._say(f"{run.name}: epoch {epoch}/{num_epochs}  {said}")
+        elif event.kind == "said":
+            self._say(f"{run.name}: {event.said}")
         elif event.kind == "ended":
             self._end(event)
 

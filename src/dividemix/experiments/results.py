@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dividemix.runs.scoring import best_of, mean_of_last
 from dividemix.runs.selection import best_epoch
 
 Rows = Sequence[Mapping[str, Any]]  # of metrics.jsonl, one an epoch
@@ -56,14 +57,11 @@ def _present(rows: Rows, key: str) -> list[float]:
 
 
 def _best(rows: Rows, key: str) -> float | None:
-    """Section 4.2: the best across all epochs."""
-    return max(_present(rows, key), default=None)
+    return best_of(_present(rows, key))
 
 
 def _last(rows: Rows, key: str) -> float | None:
-    """Section 4.2: the mean over the last 10 epochs."""
-    values = _present(rows, key)[-10:]
-    return statistics.fmean(values) if values else None
+    return mean_of_last(_present(rows, key))
 
 
 def _selected(rows: Rows, key: str) -> float | None:

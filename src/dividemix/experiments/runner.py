@@ -13,7 +13,7 @@ from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, table_display, tables
 from dividemix.experiments.cost import kind_of, makespan
 from dividemix.experiments.finished import is_finished, read_epochs
-from dividemix.experiments.machine import MACHINE_FILE, num_cores
+from dividemix.experiments.machine import machines_of, num_cores
 from dividemix.experiments.plans import Plan, PlannedRun
 from dividemix.experiments.pool import measure_pace, train_all
 from dividemix.experiments.progress import RunsDisplay
@@ -69,10 +69,11 @@ def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console:
 
 
 def refuse_missing_data(plan: Plan) -> None:
-    """Raise InputError if the plan needs data, or weights to start from, that nobody has named or can read."""
+    """Raise InputError if the plan needs data, or weights to start from, that nobody has named, can read, or fit."""
     from dividemix.data.readers import READERS
     from dividemix.data.readers.cifar import CIFARS
-    from dividemix.nets.weights import read_weights
+    from dividemix.nets import build_net
+    from dividemix.nets.weights import load_weights
 
     for job in (run.job for run in plan.runs):
         if job.data not in READERS:
@@ -83,8 +84,8 @@ def refuse_missing_data(plan: Plan) -> None:
             raise InputError(f"{plan.name} starts from ImageNet's weights of ResNet-50: give them as --weights FILE")
     for data, root in {(run.job.data, run.job.root) for run in plan.runs if run.job.data in CIFARS}:
         READERS[data](Path(str(root)))  # also where another data set is measured and trained on first
-    for path in {run.job.weights for run in plan.runs if run.job.weights}:
-        read_weights(Path(path))
+    for path, config in {run.job.weights: run.job.config for run in plan.runs if run.job.weights}.items():
+        load_weights(build_net(config, num_classes=2, image_shape=(64, 64, 3), seed=0), Path(path))
 
 
 def announce_cost(
@@ -142,8 +143,7 @@ def _drawing(plan: Plan) -> Callable[[Plan, Path, Path], list[Path]] | None:
 def _write_table(plan: Plan, folder: Path, out: Path, command: str, console: Console) -> list[Path]:
     """Print the table and write it as Markdown and CSV."""
     cells = tables.fill(plan, {run.name: read_epochs(run, folder) for run in plan.runs if is_finished(run, folder)})
-    machine_files = [folder / run.name / MACHINE_FILE for run in plan.runs]
-    machines = sorted({path.read_text(encoding="utf-8").strip() for path in machine_files if path.is_file()})
+    machines = sorted({machine for run in plan.runs for machine in machines_of(folder / run.name)})
     contents = {
         out / f"{plan.stem}.md": tables.to_markdown(plan, cells, command=command, machines=machines),
         out / f"{plan.stem}.csv": tables.to_csv(plan, cells),

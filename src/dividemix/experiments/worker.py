@@ -1,8 +1,8 @@
 """A process of its own for one training: it is told what to do on its standard input and answers in lines of JSON.
 
 In: one line, {"task": "train" | "measure", "job": ..., "path": ...}; then the input stays open, and its end means that
-the parent is gone. Out: {"row": ...} for each epoch (its number and test accuracy), {"pace": ...} for a measurement,
-{"error": ...} if it fails.
+the parent is gone. Out: {"row": ...} for each epoch (its number and test accuracy), {"said": ...} for what a person
+should read, {"pace": ...} for a measurement, {"error": ...} if it fails.
 """
 
 import json
@@ -25,7 +25,7 @@ def main() -> int:
     os.dup2(2, 1)  # whatever else is printed goes to the log, not between the answers
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.showwarning = _show_warning
+    warnings.showwarning = lambda message, *_, **__: _say(answers, said=f"warning: {message}")
     job = Job.of(request["job"])
     try:
         if request["task"] == "measure":
@@ -43,10 +43,9 @@ def _train(path: Path, job: Job, answers: TextIO) -> int:
     """Train the job's run from where it stands; a signal leaves once all is saved."""
     import torch
 
-    from dividemix import atomic
     from dividemix.engine.interrupts import Interrupted, Interrupts
     from dividemix.engine.memory import is_out_of_memory
-    from dividemix.experiments.machine import MACHINE_FILE, machine_name
+    from dividemix.experiments.machine import add_machine, machine_name
     from dividemix.runs.run import Run
 
     try:
@@ -54,7 +53,9 @@ def _train(path: Path, job: Job, answers: TextIO) -> int:
             run = Run.load(path, job) if (path / "config.yaml").is_file() else Run.create(path, job)
             device = run.material.train.labels.device
             name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-            atomic.write_text(path / MACHINE_FILE, machine_name(name, torch.get_num_threads()) + "\n")
+            add_machine(path, machine_name(name, torch.get_num_threads()))
+            if run.weights is not None:
+                _say(answers, said=f"weights: {run.weights}")
             with closing(run.train()) as epochs:
                 for row in epochs:
                     _say(answers, row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
@@ -77,10 +78,6 @@ def _end_with_parent() -> None:
     while os.read(0, 4096):
         pass
     os._exit(1)
-
-
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    sys.stderr.write(f"warning: {message}\n")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Shapes: N samples, C classes, K networks.
 """
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -74,14 +75,24 @@ def kept_scores(row: dict[str, Any], tests: Iterable[str]) -> dict[str, Any]:
     return {names.get(name, name): row[name] for name in [*measured, "val_acc"] if name in row}
 
 
+def best_of(accuracies: Sequence[float]) -> float | None:
+    """Section 4.2's "best": across all epochs; None without any."""
+    return max(accuracies, default=None)
+
+
+def mean_of_last(accuracies: Sequence[float]) -> float | None:
+    """Section 4.2's "last": the mean over the last 10 epochs; None without any."""
+    return statistics.fmean(accuracies[-10:]) if accuracies else None
+
+
 def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The figures of a run from its metrics: best, last (mean of the last 10 epochs) and final accuracy, AUC, time."""
     accuracies = [row["test_acc"] for row in rows if row["test_acc"] is not None]
     auc = rows[-1].get("clean_auc")
     return {
         "epochs": rows[-1]["epoch"],
-        "best_acc": max(accuracies, default=None),
-        "last_acc": float(np.mean(accuracies[-10:])) if accuracies else None,
+        "best_acc": best_of(accuracies),
+        "last_acc": mean_of_last(accuracies),
         "final_acc": rows[-1]["test_acc"],
         "clean_auc": None if auc is None else float(np.mean(auc)),
         "num_labeled": rows[-1].get("num_labeled"),
