@@ -1,8 +1,8 @@
 """One training step of net k, batch 64 + 64, two views: plain, ours, ours with lambda_u = 0, and the arithmetic limit.
 
 The limit is the time of the step's convolutions alone at the rate that torch reaches on them: each layer by itself, in
-channels_last, with no BatchNorm, no activation and no loss. Where the gradient of weights is ours, and faster, a step
-can be above it. Each of the four has a process of its own, which is asked in turn.
+channels_last, with no BatchNorm, no activation and no loss. Where the convolutions are ours, and faster, a step can be
+above it. Each of the four has a process of its own, which is asked in turn.
 """
 
 from dataclasses import replace

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from dividemix.engine.convolution import accelerate_convolutions
 from dividemix.engine.memory import is_out_of_memory
-from dividemix.engine.weight_gradient import accelerate_weight_gradients
 from dividemix.errors import CompilationWarning
 
 # Arithmetic from which on a compiled forward earns back the minute that compiling takes: on two CPU cores some ten
@@ -38,16 +38,16 @@ def worth_compiling(net: nn.Module, image_shape: tuple[int, ...], num_rows: floa
 def compile_net(net: nn.Module) -> None:
     """Compile net's forward, for each shape it meets; where that fails it goes on as it was, with one warning.
 
-    On some CPUs its convolutions' weights get a gradient of our own, too (weight_gradient.py).
+    On some CPUs its convolutions become our own, too (convolution.py).
     """
     eager: Callable[[Tensor], Tensor] = net.forward
     accelerated: list[nn.Conv2d] = []
     try:
-        accelerated = accelerate_weight_gradients(net)
+        accelerated = accelerate_convolutions(net)
     except FileNotFoundError:
         pass  # no C++ compiler: if torch needs one, too, it fails below and is heard there
     except OSError as error:
-        _warn("the gradient of convolutions' weights stays torch's own", error)
+        _warn("convolutions stay torch's own", error)
     compiled = torch.compile(eager, dynamic=False)
 
     def forward(images: Tensor) -> Tensor:

@@ -87,8 +87,8 @@ int64_t pack_dy(const Shape &s, const float *dy, int64_t image, int64_t num_imag
 }  // namespace
 
 // How many floats of memory weight_gradient works in.
-extern "C" int64_t workspace_size(int64_t N, int64_t H, int64_t W, int64_t I, int64_t O, int64_t S,
-                                  int64_t num_threads) {
+extern "C" int64_t weight_gradient_workspace(int64_t N, int64_t H, int64_t W, int64_t I, int64_t O, int64_t S,
+                                             int64_t num_threads) {
   const Shape s{N, H, W, I, O, S};
   return s.per_thread * std::min(num_threads, s.num_chunks);
 }

@@ -1,9 +1,10 @@
-"""A faster gradient of 3 x 3 convolutions' weights on CPUs with AVX2, the slowest part of a training step there.
+"""Faster 3 x 3 convolutions on CPUs with AVX2, where they are most of a training step.
 
-torch's own runs at half of what these processors can do (LOG.md). The sums are the same, in another order. The C++
-beside this file is compiled when it is first needed, which takes a second.
+Winograd's take half the multiplications (winograd.cpp), for the output and for the gradient of the input, at stride 1.
+For the gradient of the weights torch runs at half of what these processors can do (weight_gradient.cpp). Both round no
+worse than torch (LOG.md). The C++ is compiled when it is first needed, which takes two seconds.
 
-Shapes: x (N, I, H, W), dy (N, O, H', W'), weight (O, I, 3, 3), all float32 in channels_last.
+Shapes: x (N, I, H, W), y (N, O, H', W'), weight (O, I, 3, 3), all float32 in channels_last.
 """
 
 import ctypes
@@ -12,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -20,15 +22,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-_SOURCE = Path(__file__).with_suffix(".cpp")
+_SOURCES = [Path(__file__).with_name(name) for name in ("winograd.cpp", "weight_gradient.cpp")]
 # By default g++ carries numbers of x over from one pixel to the next, and moves more than it saves: a third slower.
 _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-shared", "-fPIC")
 
 
-def accelerate_weight_gradients(net: nn.Module) -> list[nn.Conv2d]:
-    """Let the net's 3 x 3 convolutions compute their weights' gradient here, where that is faster; returns which do.
+def accelerate_convolutions(net: nn.Module) -> list[nn.Conv2d]:
+    """Let the net's 3 x 3 convolutions be computed here, where that is faster; returns which are.
 
-    They become `OwnGradientConv2d`s: another class, and not another `forward` on each, because a compiled forward is
+    They become `OwnConv2d`s: another class, and not another `forward` on each, because a compiled forward is
     shared by two nets of the same classes alone.
 
     Raises:
@@ -40,7 +42,7 @@ def accelerate_weight_gradients(net: nn.Module) -> list[nn.Conv2d]:
     if convolutions:
         _library()
     for conv in convolutions:
-        conv.__class__ = OwnGradientConv2d
+        conv.__class__ = OwnConv2d
     return convolutions
 
 
@@ -55,15 +57,14 @@ def _suits(module: nn.Module) -> TypeGuard[nn.Conv2d]:
         and module.groups == 1
         and module.padding_mode == "zeros"
         and module.bias is None
-        and module.in_channels % 2 == 0
-        and module.in_channels >= 16  # with fewer, packing takes longer than the arithmetic
+        and module.in_channels % 16 == 0
         and module.out_channels % 16 == 0
         and module.weight.device.type == "cpu"
         and module.weight.dtype == torch.float32
     )
 
 
-class OwnGradientConv2d(nn.Conv2d):
+class OwnConv2d(nn.Conv2d):
     """A convolution that `_suits`."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -76,19 +77,24 @@ class OwnGradientConv2d(nn.Conv2d):
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution whose weights' gradient is computed here, all else by torch."""
+    """A convolution that is computed here, but for a stride of 2 its output and the gradient of its input by torch."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, stride: tuple[int, int]) -> Tensor:
         ctx.save_for_backward(x, weight)
         ctx.stride = stride
+        if stride == (1, 1):
+            y: Tensor = convolution(x, weight, transposed=False)
+            return y
         return F.conv2d(x, weight, stride=stride, padding=1)
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         x, weight = ctx.saved_tensors
         dx = dw = None
-        if ctx.needs_input_grad[0]:
+        if ctx.needs_input_grad[0] and ctx.stride == (1, 1):
+            dx = convolution(dy, weight, transposed=True)
+        elif ctx.needs_input_grad[0]:
             fixed = (None, ctx.stride, (1, 1), (1, 1), False, (0, 0), 1)  # no bias, padding and dilation 1, one group
             dx = torch.ops.aten.convolution_backward(dy, x, weight, *fixed, output_mask=(True, False, False))[0]
         if ctx.needs_input_grad[1]:
@@ -96,23 +102,37 @@ class _Convolution(torch.autograd.Function):
         return dx, dw, None
 
 
+@torch.library.custom_op("dividemix::convolution", mutates_args=(), device_types="cpu")
+def convolution(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
+    """The convolution of x at stride 1; `transposed`, of the gradient of an output to that of its input."""
+    N, I, H, W = x.shape  # noqa: E741
+    num_in, num_out = weight.shape[:2] if transposed else weight.shape[1::-1]
+    _require((x, weight), (num_in, num_out))
+    if weight.shape[2:] != (3, 3) or num_in != I:
+        raise ValueError(f"weights of shape {tuple(weight.shape)} do not go with {tuple(x.shape)}")
+    x, weight = (tensor.contiguous(memory_format=torch.channels_last) for tensor in (x, weight))
+    y: Tensor = _like_output(x, weight, transposed)
+    _call("convolution", (x, weight, y), (N, H, W, I, num_out, torch.get_num_threads()), int(transposed))
+    return y
+
+
+@convolution.register_fake
+def _like_output(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
+    shape = (x.shape[0], weight.shape[1 if transposed else 0], *x.shape[2:])
+    return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
+
+
 @torch.library.custom_op("dividemix::weight_gradient", mutates_args=(), device_types="cpu")
 def weight_gradient(x: Tensor, dy: Tensor, stride: int) -> Tensor:
     """The gradient (O, I, 3, 3) of the weights whose convolution took x to an output with the gradient dy."""
     N, I, H, W = x.shape  # noqa: E741
     O = dy.shape[1]  # noqa: E741
-    if x.dtype != torch.float32 or dy.dtype != torch.float32 or I % 2 or O % 16:
-        raise ValueError(
-            f"float32, even channels in and a multiple of 16 out are needed: {x.dtype}, {dy.dtype}, {I}, {O}"
-        )
+    _require((x, dy), (I, O))
     if dy.shape != (N, O, (H - 1) // stride + 1, (W - 1) // stride + 1):
         raise ValueError(f"no convolution of stride {stride} takes {tuple(x.shape)} to {tuple(dy.shape)}")
     x, dy = (tensor.contiguous(memory_format=torch.channels_last) for tensor in (x, dy))
     dw: Tensor = _like_weights(x, dy, stride)
-    shape = [ctypes.c_int64(size) for size in (N, H, W, I, O, stride, torch.get_num_threads())]
-    workspace = x.new_empty(_library().workspace_size(*shape))
-    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (x, dy, dw, workspace)]
-    _library().weight_gradient(*pointers, *shape)
+    _call("weight_gradient", (x, dy, dw), (N, H, W, I, O, stride, torch.get_num_threads()))
     return dw
 
 
@@ -122,17 +142,31 @@ def _like_weights(x: Tensor, dy: Tensor, stride: int) -> Tensor:
     return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
 
 
+def _require(tensors: Sequence[Tensor], channels: Sequence[int]) -> None:
+    types = [tensor.dtype for tensor in tensors]
+    if any(dtype != torch.float32 for dtype in types) or any(number % 16 for number in channels):
+        raise ValueError(f"float32 and channels that are a multiple of 16 are needed, not {types} and {channels}")
+
+
+def _call(name: str, tensors: Sequence[Tensor], sizes: Sequence[int], *flags: int) -> None:
+    """Call a function of the library, with memory to work in."""
+    numbers = [ctypes.c_int64(number) for number in sizes]
+    workspace = tensors[0].new_empty(getattr(_library(), f"{name}_workspace")(*numbers))
+    pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in (*tensors, workspace)]
+    getattr(_library(), name)(*pointers, *numbers, *map(ctypes.c_int64, flags))
+
+
 @cache
 def _library() -> ctypes.CDLL:
     """The C++ beside this file, compiled for this machine, on the same library of threads as torch."""
     compiler = shlex.split(os.environ.get("CXX") or "g++")
     threads = map(str, (Path(torch.__file__).parent / "lib").glob("libgomp*"))  # before the system's, then not needed
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        library = Path(folder) / "weight_gradient.so"
-        command = [*compiler, *_FLAGS, "-Wl,--as-needed", str(_SOURCE), "-o", str(library), *threads]
+        library = Path(folder) / "convolution.so"
+        command = [*compiler, *_FLAGS, "-Wl,--as-needed", *map(str, _SOURCES), "-o", str(library), *threads]
         result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
         if result.returncode:
-            raise OSError(f"{compiler[0]} cannot compile {_SOURCE.name}: {result.stderr.strip()}")
+            raise OSError(f"{compiler[0]} cannot compile {_SOURCES[0].parent}: {result.stderr.strip()}")
         loaded = ctypes.CDLL(str(library))
-    loaded.workspace_size.restype = ctypes.c_int64
+    loaded.convolution_workspace.restype = loaded.weight_gradient_workspace.restype = ctypes.c_int64
     return loaded

@@ -1,0 +1,189 @@
+// A 3 x 3 convolution (padding 1, stride 1) of images whose channels lie last, with 16 multiplications where 36 are asked
+// for: F(2 x 2, 3 x 3) of Winograd, as Lavin and Gray (2016) use it. An output tile of 2 x 2 pixels comes from an input
+// tile d of 4 x 4 and the taps g:
+//
+//   y = A' [(G g G') * (B' d B)] A,   summed over input channels inside the brackets, * by element,
+//
+//   B' = 1  0 -1  0     G =   1    0    0     A' = 1  1  1  0
+//        0  1  1  0         1/2  1/2  1/2          0  1 -1 -1
+//        0 -1  1  0         1/2 -1/2  1/2
+//        0  1  0 -1           0    0    1
+//
+// For each of the 16 points of the brackets that is a matrix product, tiles x I times I x O. The numbers in it are so
+// small that float32 loses no more than in the sum of nine products.
+//
+// Shapes: x (N, H, W, I), y (N, H, W, O); I and O are multiples of 16. Every tile is computed by itself, in the same
+// order, so that the bits do not depend on the number of threads.
+
+#include <algorithm>
+#include <cstdint>
+#include <omp.h>
+
+namespace {
+
+constexpr int64_t kPoints = 16, kOut = 16, kRows = 6;  // a product's sums: six tiles x 16 channels, twelve vectors
+constexpr int64_t kBlock = 8 * kRows;                  // tiles that are transformed before they are multiplied
+
+typedef float Vector __attribute__((vector_size(32), aligned(4)));
+
+inline Vector load(const float *from) { return *(const Vector *)from; }
+inline void store(float *to, Vector value) { *(Vector *)to = value; }
+
+struct Shape {
+  int64_t N, H, W, I, O;
+  int64_t tiles_h = (H + 1) / 2, tiles_w = (W + 1) / 2, num_tiles = N * tiles_h * tiles_w;
+  int64_t weights = kPoints * I * O;                     // transformed
+  int64_t per_thread = I + kPoints * kBlock * (I + O);  // zeros, and a block's tiles before and after the product
+};
+
+// Where a tile of y lies: in image n, from row h and column w on.
+struct Tile {
+  int64_t n, h, w;
+  Tile(const Shape &s, int64_t number)
+      : n(number / (s.tiles_h * s.tiles_w)), h(number / s.tiles_w % s.tiles_h * 2), w(number % s.tiles_w * 2) {}
+  void advance(const Shape &s) {
+    if ((w += 2) < s.W) return;
+    w = 0;
+    if ((h += 2) < s.H) return;
+    h = 0, n++;
+  }
+};
+
+// G g G' for 16 output channels from o on and the input channel i, to u[point][o / 16][i][16]. Transposed, the weights
+// are (I, 3, 3, O) and turned around: those of the convolution that takes the gradient of y back to that of x.
+void transform_weights(const Shape &s, const float *weight, bool transposed, int64_t o, int64_t i, float *u) {
+  float g[9][kOut], rows[4][3][kOut];
+  for (int64_t k = 0; k < 9; k++)
+    for (int64_t c = 0; c < kOut; c++)
+      g[k][c] = transposed ? weight[(i * 9 + 8 - k) * s.O + o + c] : weight[((o + c) * 9 + k) * s.I + i];
+  for (int64_t w = 0; w < 3; w++)
+    for (int64_t c = 0; c < kOut; c++) {
+      const float top = g[w][c], middle = g[3 + w][c], bottom = g[6 + w][c];
+      rows[0][w][c] = top;
+      rows[1][w][c] = (top + middle + bottom) / 2;
+      rows[2][w][c] = (top - middle + bottom) / 2;
+      rows[3][w][c] = bottom;
+    }
+  const int64_t point = s.I * s.O;
+  u += o * s.I + i * kOut;
+  for (int64_t h = 0; h < 4; h++, u += 4 * point)
+    for (int64_t c = 0; c < kOut; c++) {
+      const float left = rows[h][0][c], middle = rows[h][1][c], right = rows[h][2][c];
+      u[c] = left;
+      u[point + c] = (left + middle + right) / 2;
+      u[2 * point + c] = (left - middle + right) / 2;
+      u[3 * point + c] = right;
+    }
+}
+
+// A column of B' d B from its rows of d B, for eight channels.
+inline void transform_column(Vector first, Vector second, Vector third, Vector fourth, float *v, int64_t point) {
+  store(v, first - third);
+  store(v + 4 * point, second + third);
+  store(v + 8 * point, third - second);
+  store(v + 12 * point, second - fourth);
+}
+
+// B' d B for eight channels; d(h, w) says where those of a pixel are. Column by column: all sixteen do not fit in
+// registers.
+template <class Pixel>
+inline void transform_pixels(Pixel d, float *v, int64_t point) {
+  const auto minus = [&](int h, int a, int b) { return load(d(h, a)) - load(d(h, b)); };
+  const auto plus = [&](int h, int a, int b) { return load(d(h, a)) + load(d(h, b)); };
+  transform_column(minus(0, 0, 2), minus(1, 0, 2), minus(2, 0, 2), minus(3, 0, 2), v, point);
+  transform_column(plus(0, 1, 2), plus(1, 1, 2), plus(2, 1, 2), plus(3, 1, 2), v + point, point);
+  transform_column(minus(0, 2, 1), minus(1, 2, 1), minus(2, 2, 1), minus(3, 2, 1), v + 2 * point, point);
+  transform_column(minus(0, 1, 3), minus(1, 1, 3), minus(2, 1, 3), minus(3, 1, 3), v + 3 * point, point);
+}
+
+// B' d B of a tile, to v[point][tile in its block][I]; outside of the image are zeros.
+void transform_input(const Shape &s, const float *x, const Tile &tile, const float *zeros, float *v) {
+  const int64_t h = tile.h - 1, w = tile.w - 1, point = kBlock * s.I, row = s.W * s.I, column = s.I;
+  const float *image = x + tile.n * s.H * row;
+  if (h >= 0 && h + 3 < s.H && w >= 0 && w + 3 < s.W) {
+    const float *first = image + h * row + w * column;
+    for (int64_t i = 0; i < s.I; i += 8)
+      transform_pixels([=](int dh, int dw) { return first + dh * row + dw * column + i; }, v + i, point);
+    return;
+  }
+  const float *pixels[4][4];
+  for (int64_t dh = 0; dh < 4; dh++)
+    for (int64_t dw = 0; dw < 4; dw++) {
+      const bool inside = h + dh >= 0 && h + dh < s.H && w + dw >= 0 && w + dw < s.W;
+      pixels[dh][dw] = inside ? image + (h + dh) * row + (w + dw) * column : zeros;
+    }
+  for (int64_t i = 0; i < s.I; i += 8)
+    transform_pixels([&](int dh, int dw) { return pixels[dh][dw] + i; }, v + i, point);
+}
+
+// Six rows of v (6, I) times a panel of u (I, 16), to m, whose rows are O apart.
+void multiply(const float *__restrict v, const float *__restrict u, float *__restrict m, int64_t I, int64_t O) {
+  const float *r0 = v, *r1 = r0 + I, *r2 = r1 + I, *r3 = r2 + I, *r4 = r3 + I, *r5 = r4 + I;
+  Vector sums[kRows][2] = {};
+  for (int64_t i = 0; i < I; i++, u += kOut) {
+    const Vector low = load(u), high = load(u + 8);
+    sums[0][0] += low * r0[i], sums[0][1] += high * r0[i];
+    sums[1][0] += low * r1[i], sums[1][1] += high * r1[i];
+    sums[2][0] += low * r2[i], sums[2][1] += high * r2[i];
+    sums[3][0] += low * r3[i], sums[3][1] += high * r3[i];
+    sums[4][0] += low * r4[i], sums[4][1] += high * r4[i];
+    sums[5][0] += low * r5[i], sums[5][1] += high * r5[i];
+  }
+#pragma GCC unroll 6
+  for (int64_t r = 0; r < kRows; r++) store(m + r * O, sums[r][0]), store(m + r * O + 8, sums[r][1]);
+}
+
+// A' m A of a tile's m[point][tile in its block][O], to as much of y as lies in the image.
+void transform_output(const Shape &s, const float *m, const Tile &tile, float *y) {
+  const int64_t point = kBlock * s.O, below = s.W * s.O, right = s.O;
+  const bool has_below = tile.h + 1 < s.H, has_right = tile.w + 1 < s.W;
+  y += tile.n * s.H * below + tile.h * below + tile.w * right;
+  for (int64_t o = 0; o < s.O; o += 8, m += 8, y += 8) {
+    Vector top[4], bottom[4];
+#pragma GCC unroll 4
+    for (int64_t w = 0; w < 4; w++) {
+      const Vector second = load(m + (4 + w) * point), third = load(m + (8 + w) * point);
+      top[w] = load(m + w * point) + second + third;
+      bottom[w] = second - third - load(m + (12 + w) * point);
+    }
+    store(y, top[0] + top[1] + top[2]);
+    if (has_right) store(y + right, top[1] - top[2] - top[3]);
+    if (has_below) store(y + below, bottom[0] + bottom[1] + bottom[2]);
+    if (has_below && has_right) store(y + below + right, bottom[1] - bottom[2] - bottom[3]);
+  }
+}
+
+}  // namespace
+
+// How many floats of memory convolution works in.
+extern "C" int64_t convolution_workspace(int64_t N, int64_t H, int64_t W, int64_t I, int64_t O, int64_t num_threads) {
+  const Shape s{N, H, W, I, O};
+  return s.weights + num_threads * s.per_thread;
+}
+
+// The weights are (O, 3, 3, I), or (I, 3, 3, O) if transposed.
+extern "C" void convolution(const float *x, const float *weight, float *y, float *workspace, int64_t N, int64_t H,
+                            int64_t W, int64_t I, int64_t O, int64_t num_threads, int64_t transposed) {
+  const Shape s{N, H, W, I, O};
+  float *u = workspace;
+#pragma omp parallel for schedule(static) num_threads(num_threads)
+  for (int64_t k = 0; k < O / kOut * I; k++) transform_weights(s, weight, transposed, k / I * kOut, k % I, u);
+#pragma omp parallel num_threads(num_threads)
+  {
+    const int64_t part = omp_get_thread_num(), num_parts = omp_get_num_threads();
+    float *zeros = u + s.weights + part * s.per_thread, *v = zeros + I, *m = v + kPoints * kBlock * I;
+    std::fill(zeros, m, 0.0f);  // v as well: of the last block, rows without a tile are multiplied, too
+    const int64_t end = (part + 1) * s.num_tiles / num_parts;
+    for (int64_t first = part * s.num_tiles / num_parts; first < end; first += kBlock) {
+      const int64_t num_tiles = std::min(kBlock, end - first);
+      Tile tile(s, first);
+      for (int64_t t = 0; t < num_tiles; t++, tile.advance(s)) transform_input(s, x, tile, zeros, v + t * I);
+      for (int64_t point = 0; point < kPoints; point++)
+        for (int64_t o = 0; o < O; o += kOut)
+          for (int64_t t = 0; t < num_tiles; t += kRows)
+            multiply(v + (point * kBlock + t) * I, u + (point * O + o) * I, m + (point * kBlock + t) * O + o, I, O);
+      tile = Tile(s, first);
+      for (int64_t t = 0; t < num_tiles; t++, tile.advance(s)) transform_output(s, m + t * O, tile, y);
+    }
+  }
+}
