@@ -30,53 +30,48 @@ def avx2(monkeypatch):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
 
 
-def expected(x, dy, stride):
+def expected(x, dy):
     weight = torch.zeros(dy.shape[1], x.shape[1], 3, 3, dtype=torch.float64, requires_grad=True)
-    F.conv2d(x.double(), weight, stride=stride, padding=1).backward(dy.double())
+    F.conv2d(x.double(), weight, padding=1).backward(dy.double())
     return weight.grad
 
 
-def drawn(num_images, num_in, num_out, height, width, stride, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(num_images, num_in, height, width, generator=generator)
-    dy = torch.randn(num_images, num_out, (height - 1) // stride + 1, (width - 1) // stride + 1, generator=generator)
-    return x, dy
+def drawn(num_images, num_in, num_out, height, width):
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(num_images, channels, height, width, generator=generator) for channels in (num_in, num_out)]
+
+
+SHAPES = [
+    (1, 16, 16, 1, 1),  # a tile of which one pixel is the image
+    (1, 16, 32, 2, 2),  # one tile
+    (5, 32, 16, 4, 4),  # tiles that all touch an edge, and a block that is not full
+    (3, 48, 32, 9, 7),  # odd sizes
+    (2, 16, 48, 33, 20),  # tiles inside the image, several blocks
+    (70, 64, 16, 3, 5),  # blocks of several images
+]
 
 
 @needs_compiler
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize(
-    ("num_images", "num_in", "num_out", "height", "width"),
-    [
-        (1, 16, 16, 1, 1),  # nothing but padding around one pixel
-        (5, 16, 32, 4, 4),  # a chunk that is not full
-        (37, 64, 16, 4, 4),  # chunks of several images, the last one smaller
-        (3, 32, 32, 9, 7),  # odd sizes
-        (2, 16, 48, 33, 20),  # chunks that end inside an image
-        (2, 32, 16, 2, 300),  # a row that is longer than a chunk
-    ],
-)
-def test_it_is_torchs(num_images, num_in, num_out, height, width, stride):
-    x, dy = drawn(num_images, num_in, num_out, height, width, stride)
-    gradient = weight_gradient(x, dy, stride)
-    oracle = expected(x, dy, stride)
+@pytest.mark.parametrize(("num_images", "num_in", "num_out", "height", "width"), SHAPES)
+def test_a_gradient_is_torchs(num_images, num_in, num_out, height, width):
+    x, dy = drawn(num_images, num_in, num_out, height, width)
+    gradient, oracle = weight_gradient(x, dy), expected(x, dy)
     assert gradient.dtype == torch.float32
     assert gradient.is_contiguous(memory_format=torch.channels_last)
-    torch.testing.assert_close(gradient.double(), oracle, rtol=0, atol=1e-5 * float(oracle.abs().max()))
+    torch.testing.assert_close(gradient.double(), oracle, rtol=0, atol=2e-6 * float(oracle.abs().max()))
 
 
 @needs_compiler
-@pytest.mark.parametrize("stride", [1, 2])
-@pytest.mark.parametrize(("num_images", "side"), [(33, 8), (3, 33)])  # chunks of several images, chunks inside one
-def test_it_is_the_same_bits_each_time_and_torchs_with_any_number_of_threads(num_images, side, stride):
-    x, dy = drawn(num_images, 16, 32, side, side, stride)
-    before, oracle = torch.get_num_threads(), expected(x, dy, stride)
+@pytest.mark.parametrize(("num_images", "side"), [(33, 8), (3, 33)])
+def test_a_gradient_has_the_same_bits_each_time_and_is_torchs_with_any_number_of_threads(num_images, side):
+    x, dy = drawn(num_images, 16, 32, side, side)
+    before, oracle = torch.get_num_threads(), expected(x, dy)
     try:
-        for num_threads in (1, 2, 3, 64):  # also more than there are images
+        for num_threads in (1, 2, 3, 64):  # also more than are worth it
             torch.set_num_threads(num_threads)
-            first, second = weight_gradient(x, dy, stride), weight_gradient(x, dy, stride)
+            first, second = weight_gradient(x, dy), weight_gradient(x, dy)
             assert torch.equal(first, second)
-            torch.testing.assert_close(first.double(), oracle, rtol=0, atol=1e-5 * float(oracle.abs().max()))
+            torch.testing.assert_close(first.double(), oracle, rtol=0, atol=2e-6 * float(oracle.abs().max()))
     finally:
         torch.set_num_threads(before)
 
@@ -84,13 +79,13 @@ def test_it_is_the_same_bits_each_time_and_torchs_with_any_number_of_threads(num
 @needs_compiler
 def test_long_sums_stay_exact():
     """Sums of 131,072 positive numbers, as a layer of CIFAR's size has: added one by one they would drift by 1e-4."""
-    x, dy = (tensor.abs() for tensor in drawn(128, 16, 16, 32, 32, 1))
-    torch.testing.assert_close(weight_gradient(x, dy, 1).double(), expected(x, dy, 1), rtol=5e-6, atol=0)
+    x, dy = (tensor.abs() for tensor in drawn(128, 16, 16, 32, 32))
+    torch.testing.assert_close(weight_gradient(x, dy).double(), expected(x, dy), rtol=5e-6, atol=0)
 
 
 @needs_compiler
 def test_no_images_give_no_gradient():
-    assert torch.equal(weight_gradient(*drawn(0, 16, 16, 4, 4, 1), 1), torch.zeros(16, 16, 3, 3))
+    assert torch.equal(weight_gradient(*drawn(0, 16, 16, 4, 4)), torch.zeros(16, 16, 3, 3))
 
 
 @needs_compiler
@@ -104,31 +99,20 @@ def test_no_images_give_no_gradient():
         (torch.ones(2, 16, 4, 4), torch.ones(3, 16, 4, 4)),
     ],
 )
-def test_what_it_cannot_compute_is_an_error_and_not_a_read_past_the_end(x, dy):
+def test_a_gradient_that_it_cannot_compute_is_an_error_and_not_a_read_past_the_end(x, dy):
     with pytest.raises(ValueError, match=r"multiple of 16|no convolution"):
-        weight_gradient(x, dy, 1)
+        weight_gradient(x, dy)
 
 
 @needs_compiler
-def test_the_operation_is_one_that_torch_can_compile_around():
-    x, dy = (each.to(memory_format=torch.channels_last) for each in drawn(3, 16, 16, 8, 8, 2))
-    torch.library.opcheck(torch.ops.dividemix.weight_gradient.default, (x, dy, 2))
+def test_a_gradient_is_an_operation_that_torch_can_compile_around():
+    x, dy = (each.to(memory_format=torch.channels_last) for each in drawn(3, 16, 16, 8, 8))
+    torch.library.opcheck(torch.ops.dividemix.weight_gradient.default, (x, dy))
 
 
 @needs_compiler
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize(
-    ("num_images", "num_in", "num_out", "height", "width"),
-    [
-        (1, 16, 16, 1, 1),  # a tile of which one pixel is the image
-        (1, 16, 32, 2, 2),
-        (5, 32, 16, 4, 4),  # tiles that all touch an edge, and blocks that are not full
-        (3, 48, 32, 9, 7),  # odd sizes
-        (2, 16, 48, 33, 20),  # tiles inside the image
-        (70, 64, 16, 3, 5),
-        (0, 16, 16, 4, 4),
-    ],
-)
+@pytest.mark.parametrize(("num_images", "num_in", "num_out", "height", "width"), [*SHAPES, (0, 16, 16, 4, 4)])
 def test_a_convolution_is_torchs(num_images, num_in, num_out, height, width, transposed):
     """Transposed, it is that of a gradient back to the input."""
     generator = torch.Generator().manual_seed(0)
@@ -220,8 +204,7 @@ def test_a_net_has_the_gradients_that_it_had(avx2):
     net, images = resnet(), torch.randn(4, 3, 16, 16)
     other = copy.deepcopy(net)
     changed = accelerate_convolutions(net)
-    assert [(conv.in_channels, conv.stride) for conv in changed][:5] == [(16, (1, 1))] * 4 + [(16, (2, 2))]
-    assert len(changed) == 16  # all but the stem and the three shortcuts
+    assert [conv.in_channels for conv in changed] == [16] * 4 + [32] * 3 + [64] * 3 + [128] * 3  # all of stride 1
     assert accelerated(net) == changed
     assert net.state_dict().keys() == other.state_dict().keys()
     torch.testing.assert_close(net(images), other(images))
@@ -256,7 +239,7 @@ def test_what_it_was_not_made_for_stays_as_it_was(avx2):
         nn.Conv2d(16, 16, 3, padding=1, groups=2, bias=False),
         nn.Conv2d(16, 16, 3, padding=2, dilation=2, bias=False),
         nn.Conv2d(16, 16, 3, padding=1, padding_mode="reflect", bias=False),
-        nn.Conv2d(16, 16, 3, 3, padding=1, bias=False),
+        nn.Conv2d(16, 16, 3, 2, padding=1, bias=False),
         nn.Conv2d(16, 16, 3, (1, 2), padding=1, bias=False),
         nn.Conv2d(16, 16, (3, 1), padding=1, bias=False),
         nn.Conv2d(18, 16, 3, padding=1, bias=False),
@@ -350,7 +333,7 @@ def test_a_net_that_torch_cannot_compile_is_as_it_was(avx2, compiled_by):
     net, images = resnet(), torch.randn(2, 3, 16, 16)
     other = copy.deepcopy(net)
     compile_net(net)
-    assert len(accelerated(net)) == 16
+    assert len(accelerated(net)) == 13
     with pytest.warns(CompilationWarning, match="goes on without it"):
         ours = gradients(net, images)
     assert not accelerated(net)
@@ -365,7 +348,7 @@ def test_no_second_library_of_threads_is_loaded():
 import torch
 from dividemix.engine.convolution import weight_gradient
 torch.ones(64, 64) @ torch.ones(64, 64)
-weight_gradient(torch.ones(2, 16, 8, 8), torch.ones(2, 16, 8, 8), 1)
+weight_gradient(torch.ones(2, 16, 8, 8), torch.ones(2, 16, 8, 8))
 maps = open("/proc/self/maps").read().splitlines()
 print(len({line.split()[-1] for line in maps if "libgomp" in line or "libomp" in line or "libiomp" in line}))
 """

@@ -1,10 +1,9 @@
 """Faster 3 x 3 convolutions on CPUs with AVX2, where they are most of a training step.
 
-Winograd's take half the multiplications (winograd.cpp), for the output and for the gradient of the input, at stride 1.
-For the gradient of the weights torch runs at half of what these processors can do (weight_gradient.cpp). Both round no
-worse than torch (LOG.md). The C++ is compiled when it is first needed, which takes two seconds.
+They take less than half of the multiplications (winograd.cpp), for the output and for both gradients, and round no
+worse than torch's (LOG.md). The C++ is compiled when it is first needed, which takes a second.
 
-Shapes: x (N, I, H, W), y (N, O, H', W'), weight (O, I, 3, 3), all float32 in channels_last.
+Shapes: x (N, I, H, W), y (N, O, H, W), weight (O, I, 3, 3), all float32 in channels_last.
 """
 
 import ctypes
@@ -20,11 +19,9 @@ from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-_SOURCES = [Path(__file__).with_name(name) for name in ("winograd.cpp", "weight_gradient.cpp")]
-# By default g++ carries numbers of x over from one pixel to the next, and moves more than it saves: a third slower.
-_FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-predictive-commoning", "-fopenmp", "-shared", "-fPIC")
+_SOURCE = Path(__file__).with_name("winograd.cpp")
+_FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 
 
 def accelerate_convolutions(net: nn.Module) -> list[nn.Conv2d]:
@@ -52,7 +49,7 @@ def _suits(module: nn.Module) -> TypeGuard[nn.Conv2d]:
         and "forward" not in vars(module)  # of somebody else's
         and module.kernel_size == (3, 3)
         and module.padding == (1, 1)
-        and module.stride in ((1, 1), (2, 2))
+        and module.stride == (1, 1)
         and module.dilation == (1, 1)
         and module.groups == 1
         and module.padding_mode == "zeros"
@@ -68,38 +65,29 @@ class OwnConv2d(nn.Conv2d):
     """A convolution that `_suits`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """(N, I, H, W) to (N, O, H', W')."""
+        """(N, I, H, W) to (N, O, H, W)."""
         same_type = input.dtype == self.weight.dtype == torch.float32
         if input.ndim != 4 or not same_type or torch.is_autocast_enabled(input.device.type):
             return super().forward(input)
-        output: Tensor = _Convolution.apply(input, self.weight, self.stride)  # type: ignore[no-untyped-call]
+        output: Tensor = _Convolution.apply(input, self.weight)  # type: ignore[no-untyped-call]
         return output
 
 
 class _Convolution(torch.autograd.Function):
-    """A convolution that is computed here, but for a stride of 2 its output and the gradient of its input by torch."""
+    """A convolution and its gradients, computed here."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, stride: tuple[int, int]) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        ctx.stride = stride
-        if stride == (1, 1):
-            y: Tensor = convolution(x, weight, transposed=False)
-            return y
-        return F.conv2d(x, weight, stride=stride, padding=1)
+        y: Tensor = convolution(x, weight, transposed=False)
+        return y
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
-        dx = dw = None
-        if ctx.needs_input_grad[0] and ctx.stride == (1, 1):
-            dx = convolution(dy, weight, transposed=True)
-        elif ctx.needs_input_grad[0]:
-            fixed = (None, ctx.stride, (1, 1), (1, 1), False, (0, 0), 1)  # no bias, padding and dilation 1, one group
-            dx = torch.ops.aten.convolution_backward(dy, x, weight, *fixed, output_mask=(True, False, False))[0]
-        if ctx.needs_input_grad[1]:
-            dw = weight_gradient(x, dy, ctx.stride[0])
-        return dx, dw, None
+        dx = convolution(dy, weight, transposed=True) if ctx.needs_input_grad[0] else None
+        dw = weight_gradient(x, dy) if ctx.needs_input_grad[1] else None
+        return dx, dw
 
 
 @torch.library.custom_op("dividemix::convolution", mutates_args=(), device_types="cpu")
@@ -123,21 +111,20 @@ def _like_output(x: Tensor, weight: Tensor, transposed: bool) -> Tensor:
 
 
 @torch.library.custom_op("dividemix::weight_gradient", mutates_args=(), device_types="cpu")
-def weight_gradient(x: Tensor, dy: Tensor, stride: int) -> Tensor:
+def weight_gradient(x: Tensor, dy: Tensor) -> Tensor:
     """The gradient (O, I, 3, 3) of the weights whose convolution took x to an output with the gradient dy."""
-    N, I, H, W = x.shape  # noqa: E741
-    O = dy.shape[1]  # noqa: E741
+    (N, I, H, W), O = x.shape, dy.shape[1]  # noqa: E741
     _require((x, dy), (I, O))
-    if dy.shape != (N, O, (H - 1) // stride + 1, (W - 1) // stride + 1):
-        raise ValueError(f"no convolution of stride {stride} takes {tuple(x.shape)} to {tuple(dy.shape)}")
+    if dy.shape != (N, O, H, W):
+        raise ValueError(f"no convolution of stride 1 takes {tuple(x.shape)} to {tuple(dy.shape)}")
     x, dy = (tensor.contiguous(memory_format=torch.channels_last) for tensor in (x, dy))
-    dw: Tensor = _like_weights(x, dy, stride)
-    _call("weight_gradient", (x, dy, dw), (N, H, W, I, O, stride, torch.get_num_threads()))
+    dw: Tensor = _like_weights(x, dy)
+    _call("weight_gradient", (x, dy, dw), (N, H, W, I, O, torch.get_num_threads()))
     return dw
 
 
 @weight_gradient.register_fake
-def _like_weights(x: Tensor, dy: Tensor, stride: int) -> Tensor:
+def _like_weights(x: Tensor, dy: Tensor) -> Tensor:
     shape = (dy.shape[1], x.shape[1], 3, 3)
     return torch.empty(shape, dtype=x.dtype, device=x.device, memory_format=torch.channels_last)
 
@@ -163,10 +150,10 @@ def _library() -> ctypes.CDLL:
     threads = map(str, (Path(torch.__file__).parent / "lib").glob("libgomp*"))  # before the system's, then not needed
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         library = Path(folder) / "convolution.so"
-        command = [*compiler, *_FLAGS, "-Wl,--as-needed", *map(str, _SOURCES), "-o", str(library), *threads]
+        command = [*compiler, *_FLAGS, "-Wl,--as-needed", str(_SOURCE), "-o", str(library), *threads]
         result = subprocess.run(command, check=False, capture_output=True, text=True, errors="replace")
         if result.returncode:
-            raise OSError(f"{compiler[0]} cannot compile {_SOURCES[0].parent}: {result.stderr.strip()}")
+            raise OSError(f"{compiler[0]} cannot compile {_SOURCE.name}: {result.stderr.strip()}")
         loaded = ctypes.CDLL(str(library))
     loaded.convolution_workspace.restype = loaded.weight_gradient_workspace.restype = ctypes.c_int64
     return loaded

@@ -1,27 +1,24 @@
-// A 3 x 3 convolution (padding 1, stride 1) of images whose channels lie last, with 16 multiplications where 36 are asked
-// for: F(2 x 2, 3 x 3) of Winograd, as Lavin and Gray (2016) use it. An output tile of 2 x 2 pixels comes from an input
-// tile d of 4 x 4 and the taps g:
+// 3 x 3 convolutions (padding 1, stride 1) of images whose channels lie last, with 16 multiplications where 36 are asked
+// for: F(2 x 2, 3 x 3) of Winograd, as Lavin and Gray (2016) use it. With * by element, an output tile y of 2 x 2 pixels
+// comes from an input tile d of 4 x 4 and the taps g, and the gradient of the taps from that of y:
 //
-//   y = A' [(G g G') * (B' d B)] A,   summed over input channels inside the brackets, * by element,
+//   y  = A' [sum over input channels of (G g G') * (B' d B)] A
+//   dg = G' [sum over tiles of (A dy A') * (B' d B)] G
 //
 //   B' = 1  0 -1  0     G =   1    0    0     A' = 1  1  1  0
 //        0  1  1  0         1/2  1/2  1/2          0  1 -1 -1
 //        0 -1  1  0         1/2 -1/2  1/2
 //        0  1  0 -1           0    0    1
 //
-// For each of the 16 points of the brackets that is a matrix product, tiles x I times I x O. The numbers in it are so
-// small that float32 loses no more than in the sum of nine products.
-//
-// Shapes: x (N, H, W, I), y (N, H, W, O); I and O are multiples of 16. Every tile is computed by itself, in the same
-// order, so that the bits do not depend on the number of threads.
+// For each of the 16 points in the brackets that is a matrix product. The factors are so plain that float32 loses no more
+// than in the sums that are asked for. Shapes: x (N, H, W, I), y (N, H, W, O); I and O are multiples of 16.
 
 #include <algorithm>
 #include <cstdint>
-#include <omp.h>
 
 namespace {
 
-constexpr int64_t kPoints = 16, kOut = 16, kRows = 6;  // a product's sums: six tiles x 16 channels, twelve vectors
+constexpr int64_t kPoints = 16, kOut = 16, kRows = 6;  // sums in registers: 6 rows x 16 output channels, 12 vectors
 constexpr int64_t kBlock = 8 * kRows;                  // tiles that are transformed before they are multiplied
 
 typedef float Vector __attribute__((vector_size(32), aligned(4)));
@@ -32,8 +29,11 @@ inline void store(float *to, Vector value) { *(Vector *)to = value; }
 struct Shape {
   int64_t N, H, W, I, O;
   int64_t tiles_h = (H + 1) / 2, tiles_w = (W + 1) / 2, num_tiles = N * tiles_h * tiles_w;
-  int64_t weights = kPoints * I * O;                     // transformed
-  int64_t per_thread = I + kPoints * kBlock * (I + O);  // zeros, and a block's tiles before and after the product
+  int64_t weights = kPoints * I * O;                                     // transformed
+  int64_t block = std::max(I, O) + kPoints * kBlock * (I + O);           // zeros, and tiles of x and y, transformed
+  int64_t gradient_parts(int64_t num_threads) const {                    // each sums over enough tiles to be worth it
+    return std::clamp(num_tiles / (2 * kBlock), int64_t{1}, num_threads);
+  }
 };
 
 // Where a tile of y lies: in image n, from row h and column w on.
@@ -153,28 +153,93 @@ void transform_output(const Shape &s, const float *m, const Tile &tile, float *y
   }
 }
 
+// A column of A dy A' from one of dy A', for eight channels.
+inline void spread_column(Vector top, Vector bottom, float *z, int64_t point) {
+  store(z, top);
+  store(z + 4 * point, top + bottom);
+  store(z + 8 * point, top - bottom);
+  store(z + 12 * point, -bottom);
+}
+
+// A dy A' of a tile, to z[point][tile in its block][O]; outside of the image are zeros.
+void spread_output(const Shape &s, const float *dy, const Tile &tile, const float *zeros, float *z) {
+  const int64_t point = kBlock * s.O, row = s.W * s.O, column = s.O;
+  const bool has_below = tile.h + 1 < s.H, has_right = tile.w + 1 < s.W;
+  const float *first = dy + tile.n * s.H * row + tile.h * row + tile.w * column;
+  const float *right = has_right ? first + column : zeros, *below = has_below ? first + row : zeros;
+  const float *last = has_right && has_below ? first + row + column : zeros;
+  for (int64_t o = 0; o < s.O; o += 8, z += 8) {
+    const Vector a = load(first + o), b = load(right + o), c = load(below + o), d = load(last + o);
+    spread_column(a, c, z, point);
+    spread_column(a + b, c + d, z + point, point);
+    spread_column(a - b, c - d, z + 2 * point, point);
+    spread_column(-b, -d, z + 3 * point, point);
+  }
+}
+
+// Adds to sums (kCount, 16) the products of columns of v and z over a block's tiles: v' (kCount, tiles) z (tiles, 16).
+template <int kCount>
+void add_product(const float *__restrict v, const float *__restrict z, float *__restrict sums, int64_t num_tiles,
+                 int64_t I, int64_t O) {
+  Vector products[kCount][2] = {};
+  for (int64_t t = 0; t < num_tiles; t++, v += I, z += O) {
+    const Vector low = load(z), high = load(z + 8);
+#pragma GCC unroll 6
+    for (int r = 0; r < kCount; r++) products[r][0] += low * v[r], products[r][1] += high * v[r];
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < kCount; r++, sums += kOut) {
+    store(sums, load(sums) + products[r][0]);
+    store(sums + 8, load(sums + 8) + products[r][1]);
+  }
+}
+
+// G' u G for 16 output channels from o on and the input channel i, of u[point][o / 16][i][16] summed over the parts, to
+// dw (O, 3, 3, I).
+void gather_weights(const Shape &s, const float *u, int64_t num_parts, int64_t part, int64_t o, int64_t i, float *dw) {
+  float sums[kPoints][kOut] = {}, rows[3][4][kOut];
+  for (int64_t k = 0; k < num_parts; k++)
+    for (int64_t point = 0; point < kPoints; point++)
+      for (int64_t c = 0; c < kOut; c++) sums[point][c] += u[k * part + (point * s.O + o) * s.I + i * kOut + c];
+  for (int64_t w = 0; w < 4; w++)
+    for (int64_t c = 0; c < kOut; c++) {
+      const float plus = (sums[4 + w][c] + sums[8 + w][c]) / 2, minus = (sums[4 + w][c] - sums[8 + w][c]) / 2;
+      rows[0][w][c] = sums[w][c] + plus;
+      rows[1][w][c] = minus;
+      rows[2][w][c] = plus + sums[12 + w][c];
+    }
+  for (int64_t h = 0; h < 3; h++)
+    for (int64_t c = 0; c < kOut; c++) {
+      const float plus = (rows[h][1][c] + rows[h][2][c]) / 2, minus = (rows[h][1][c] - rows[h][2][c]) / 2;
+      float *to = dw + ((o + c) * 9 + h * 3) * s.I + i;
+      to[0] = rows[h][0][c] + plus;
+      to[s.I] = minus;
+      to[2 * s.I] = plus + rows[h][3][c];
+    }
+}
+
 }  // namespace
 
 // How many floats of memory convolution works in.
 extern "C" int64_t convolution_workspace(int64_t N, int64_t H, int64_t W, int64_t I, int64_t O, int64_t num_threads) {
   const Shape s{N, H, W, I, O};
-  return s.weights + num_threads * s.per_thread;
+  return s.weights + num_threads * s.block;
 }
 
-// The weights are (O, 3, 3, I), or (I, 3, 3, O) if transposed.
+// The weights are (O, 3, 3, I), or (I, 3, 3, O) if transposed. Every tile is computed by itself and in the same order, so
+// that the bits do not depend on the number of threads.
 extern "C" void convolution(const float *x, const float *weight, float *y, float *workspace, int64_t N, int64_t H,
                             int64_t W, int64_t I, int64_t O, int64_t num_threads, int64_t transposed) {
   const Shape s{N, H, W, I, O};
   float *u = workspace;
 #pragma omp parallel for schedule(static) num_threads(num_threads)
   for (int64_t k = 0; k < O / kOut * I; k++) transform_weights(s, weight, transposed, k / I * kOut, k % I, u);
-#pragma omp parallel num_threads(num_threads)
-  {
-    const int64_t part = omp_get_thread_num(), num_parts = omp_get_num_threads();
-    float *zeros = u + s.weights + part * s.per_thread, *v = zeros + I, *m = v + kPoints * kBlock * I;
+#pragma omp parallel for schedule(static) num_threads(num_threads)
+  for (int64_t part = 0; part < num_threads; part++) {
+    float *zeros = u + s.weights + part * s.block, *v = zeros + std::max(I, O), *m = v + kPoints * kBlock * I;
     std::fill(zeros, m, 0.0f);  // v as well: of the last block, rows without a tile are multiplied, too
-    const int64_t end = (part + 1) * s.num_tiles / num_parts;
-    for (int64_t first = part * s.num_tiles / num_parts; first < end; first += kBlock) {
+    const int64_t end = (part + 1) * s.num_tiles / num_threads;
+    for (int64_t first = part * s.num_tiles / num_threads; first < end; first += kBlock) {
       const int64_t num_tiles = std::min(kBlock, end - first);
       Tile tile(s, first);
       for (int64_t t = 0; t < num_tiles; t++, tile.advance(s)) transform_input(s, x, tile, zeros, v + t * I);
@@ -186,4 +251,46 @@ extern "C" void convolution(const float *x, const float *weight, float *y, float
       for (int64_t t = 0; t < num_tiles; t++, tile.advance(s)) transform_output(s, m + t * O, tile, y);
     }
   }
+}
+
+// How many floats of memory weight_gradient works in.
+extern "C" int64_t weight_gradient_workspace(int64_t N, int64_t H, int64_t W, int64_t I, int64_t O,
+                                             int64_t num_threads) {
+  const Shape s{N, H, W, I, O};
+  return s.gradient_parts(num_threads) * (s.weights + s.block);
+}
+
+// Each part sums over tiles of its own; the parts' sums are added in their order, so that the same number of threads
+// gives the same bits.
+extern "C" void weight_gradient(const float *x, const float *dy, float *dw, float *workspace, int64_t N, int64_t H,
+                                int64_t W, int64_t I, int64_t O, int64_t num_threads) {
+  const Shape s{N, H, W, I, O};
+  const int64_t num_parts = s.gradient_parts(num_threads), per_part = s.weights + s.block;
+#pragma omp parallel for schedule(static) num_threads(num_parts)
+  for (int64_t part = 0; part < num_parts; part++) {
+    float *u = workspace + part * per_part, *zeros = u + s.weights;  // u[point][o / 16][i][16]
+    float *v = zeros + std::max(I, O), *z = v + kPoints * kBlock * I;
+    std::fill(u, v, 0.0f);
+    const int64_t end = (part + 1) * s.num_tiles / num_parts;
+    for (int64_t first = part * s.num_tiles / num_parts; first < end; first += kBlock) {
+      const int64_t num_tiles = std::min(kBlock, end - first);
+      Tile tile(s, first);
+      for (int64_t t = 0; t < num_tiles; t++, tile.advance(s)) {
+        transform_input(s, x, tile, zeros, v + t * I);
+        spread_output(s, dy, tile, zeros, z + t * O);
+      }
+      for (int64_t point = 0; point < kPoints; point++)
+        for (int64_t o = 0; o < O; o += kOut)
+          for (int64_t i = 0; i < I; i += 16) {  // 6 + 6 + 4 rows
+            const float *rows = v + point * kBlock * I + i, *columns = z + point * kBlock * O + o;
+            float *sums = u + (point * O + o) * I + i * kOut;
+            add_product<6>(rows, columns, sums, num_tiles, I, O);
+            add_product<6>(rows + 6, columns, sums + 6 * kOut, num_tiles, I, O);
+            add_product<4>(rows + 12, columns, sums + 12 * kOut, num_tiles, I, O);
+          }
+    }
+  }
+#pragma omp parallel for schedule(static) num_threads(num_threads)
+  for (int64_t k = 0; k < O / kOut * I; k++)
+    gather_weights(s, workspace, num_parts, per_part, k / I * kOut, k % I, dw);
 }
