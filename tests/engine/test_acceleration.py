@@ -93,7 +93,7 @@ def test_a_training_in_bfloat16_ends_with_finite_float32_weights(tmp_path):
 def test_a_compiled_training_resumes_to_the_same_bytes_in_few_graphs(tmp_path):
     """Beyond eight graphs of one function torch gives up compiling it: two nets have to share theirs.
 
-    At this width, and on a processor with AVX2, two of three convolutions have a weights' gradient of our own.
+    At this width, and on a processor with AVX2, two of three convolutions are our own.
     """
     compiled = job(tmp_path, compile="always", net_width=16)
     straight, stopped = (Run.create(tmp_path / name, compiled) for name in ("straight", "stopped"))

@@ -2,6 +2,7 @@
 
 import copy
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from dividemix.errors import CompilationWarning
 from dividemix.nets.preact_resnet import PreActResNet
 
 needs_compiler = pytest.mark.skipif(
-    shutil.which(os.environ.get("CXX", "g++")) is None or not sys.platform.startswith("linux"),
+    shutil.which(shlex.split(os.environ.get("CXX") or "g++")[0]) is None or not sys.platform.startswith("linux"),
     reason="there is no C++ compiler, or no Linux",
 )
 
@@ -129,13 +130,23 @@ def test_a_convolution_is_torchs(num_images, num_in, num_out, height, width, tra
 
 @needs_compiler
 @pytest.mark.parametrize("num_channels", [16, 128])
-def test_a_convolution_rounds_no_worse_than_torchs(num_channels):
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(8, num_channels, 16, 16, generator=generator).to(memory_format=torch.channels_last)
-    weight = torch.randn(num_channels, num_channels, 3, 3, generator=generator).to(memory_format=torch.channels_last)
+def test_a_convolution_rounds_as_well_as_float32_can(num_channels):
+    """In the mean 2e-7 and 4e-7 of a number, where torch's have 2e-7 and 5e-7 (LOG.md)."""
+    x, _ = drawn(8, num_channels, num_channels, 16, 16)
+    weight, _ = drawn(num_channels, num_channels, num_channels, 3, 3)
     oracle = F.conv2d(x.double(), weight.double(), padding=1)
-    ours, theirs = (y.double() - oracle for y in (convolution(x, weight, False), F.conv2d(x, weight, padding=1)))
-    assert ours.square().mean() <= theirs.square().mean()
+    error = convolution(x, weight, False).double() - oracle
+    assert (error.square().mean() / oracle.square().mean()).sqrt() < 5e-7
+
+
+@needs_compiler
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+def test_what_is_not_finite_spreads_as_far_as_torchs(value):
+    """So that a diverged training is noticed; that it may become NaN where torch's is infinite does not matter."""
+    x, _ = drawn(2, 16, 16, 9, 9)
+    weight, _ = drawn(16, 16, 16, 3, 3)
+    x[1, 3, 4, 5] = value
+    assert torch.equal(convolution(x, weight, False).isfinite(), F.conv2d(x, weight, padding=1).isfinite())
 
 
 @needs_compiler
@@ -168,9 +179,10 @@ def test_a_convolution_that_it_cannot_compute_is_an_error_and_not_a_read_past_th
 
 
 @needs_compiler
-def test_a_convolution_is_an_operation_that_torch_can_compile_around():
-    x, weight = (torch.randn(*shape).to(memory_format=torch.channels_last) for shape in ((3, 16, 8, 8), (32, 16, 3, 3)))
-    torch.library.opcheck(torch.ops.dividemix.convolution.default, (x, weight, False))
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_convolution_is_an_operation_that_torch_can_compile_around(transposed):
+    x, weight = (torch.randn(*shape).to(memory_format=torch.channels_last) for shape in ((3, 16, 8, 8), (16, 16, 3, 3)))
+    torch.library.opcheck(torch.ops.dividemix.convolution.default, (x, weight, transposed))
 
 
 def gradients(net, images):
@@ -209,6 +221,8 @@ def test_a_net_has_the_gradients_that_it_had(avx2):
     assert net.state_dict().keys() == other.state_dict().keys()
     torch.testing.assert_close(net(images), other(images))
     assert_close(gradients(net, images), gradients(other, images))
+    with torch.inference_mode():
+        torch.testing.assert_close(net(images), other(images))
     twin = copy.deepcopy(net)
     assert_close(gradients(twin, images), gradients(other, images))
     for each in (net, other):
@@ -260,13 +274,31 @@ def test_a_forward_of_somebody_elses_stays(avx2):
 
 
 @needs_compiler
-def test_a_net_that_is_changed_later_has_torchs_gradients(avx2):
+def test_a_net_of_another_type_later_has_torchs_gradients(avx2):
     net, images = resnet(), torch.randn(4, 3, 16, 16).double()
     other = copy.deepcopy(net).double()
     accelerate_convolutions(net)
     net.double()
     for ours, theirs in zip(gradients(net, images), gradients(other, images), strict=True):
         assert torch.equal(ours, theirs)
+
+
+@needs_compiler
+def test_a_net_that_is_moved_later_is_torchs(avx2):
+    net = resnet()
+    accelerate_convolutions(net)
+    assert net.to("meta")(torch.zeros(4, 3, 16, 16, device="meta")).shape == (4, 5)
+
+
+@needs_compiler
+def test_a_gradient_that_lies_otherwise_in_memory_is_the_same(avx2):
+    """Such as that of a mean, which is one number at all places."""
+    net = nn.Conv2d(16, 16, 3, padding=1, bias=False)
+    other, images = copy.deepcopy(net), torch.randn(4, 16, 8, 8)
+    accelerate_convolutions(net)
+    for each in (net, other):
+        each(images).mean().backward()
+    torch.testing.assert_close(net.weight.grad, other.weight.grad)
 
 
 @needs_compiler
@@ -303,7 +335,7 @@ def broken(images):
     raise RuntimeError("no compiler")
 
 
-def test_a_compiler_that_fails_leaves_torchs_gradient_and_says_so(avx2, compiled_by):
+def test_a_compiler_that_fails_leaves_torchs_convolutions_and_says_so(avx2, compiled_by):
     compiled_by("false", None)
     net, images = resnet().eval(), torch.randn(2, 3, 16, 16)
     expected = net(images)

@@ -236,6 +236,7 @@ def test_what_a_worker_says_is_passed_on(tmp_path: Path) -> None:
     said = [event.said or "" for event in train_all([run], tmp_path, num_workers=1, num_threads=1) if event.said]
     assert said[0] == f"weights: {tmp_path / 'weights.pth'}: {len(net.state_dict())} tensors matched"
     assert any(line.startswith("warning: ") for line in said[1:])
+    assert (tmp_path / "only.log").read_text().splitlines() == said
 
 
 @pytest.mark.slow

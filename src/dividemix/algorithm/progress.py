@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TypeVar
 
 import torch
@@ -41,7 +42,7 @@ class Progress:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)  # once an epoch, so that every mark is passed
         seconds: dict[str, float] = {}
-        for (_, before), (part, after) in zip(self._laps, self._laps[1:], strict=False):
+        for (_, before), (part, after) in pairwise(self._laps):
             seconds[part] = seconds.get(part, 0.0) + _seconds_between(before, after)
         self._laps = []
         return seconds

@@ -1,7 +1,7 @@
 """Faster 3 x 3 convolutions on CPUs with AVX2, where they are most of a training step.
 
-They take less than half of the multiplications (winograd.cpp), for the output and for both gradients, and round no
-worse than torch's (LOG.md). The C++ is compiled when it is first needed, which takes a second.
+They take less than half of the multiplications (winograd.cpp), for the output and for both gradients, and round as well
+as torch's (LOG.md). The C++ is compiled when it is first needed, which takes a second.
 
 Shapes: x (N, I, H, W), y (N, O, H, W), weight (O, I, 3, 3), all float32 in channels_last.
 """
@@ -25,7 +25,7 @@ _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC")
 
 
 def accelerate_convolutions(net: nn.Module) -> list[nn.Conv2d]:
-    """Let the net's 3 x 3 convolutions be computed here, where that is faster; returns which are.
+    """Let the net's 3 x 3 convolutions be computed here, which is faster in batches to train on; returns which are.
 
     They become `OwnConv2d`s: another class, and not another `forward` on each, because a compiled forward is
     shared by two nets of the same classes alone.
@@ -62,12 +62,12 @@ def _suits(module: nn.Module) -> TypeGuard[nn.Conv2d]:
 
 
 class OwnConv2d(nn.Conv2d):
-    """A convolution that `_suits`."""
+    """A convolution that `_suits`; it has no second derivatives."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(N, I, H, W) to (N, O, H, W)."""
-        same_type = input.dtype == self.weight.dtype == torch.float32
-        if input.ndim != 4 or not same_type or torch.is_autocast_enabled(input.device.type):
+        as_made = all(each.device.type == "cpu" and each.dtype == torch.float32 for each in (input, self.weight))
+        if input.ndim != 4 or not as_made or torch.is_autocast_enabled("cpu"):
             return super().forward(input)
         output: Tensor = _Convolution.apply(input, self.weight)  # type: ignore[no-untyped-call]
         return output

@@ -10,16 +10,19 @@
 //        0 -1  1  0         1/2 -1/2  1/2
 //        0  1  0 -1           0    0    1
 //
-// For each of the 16 points in the brackets that is a matrix product. The factors are so plain that float32 loses no more
-// than in the sums that are asked for. Shapes: x (N, H, W, I), y (N, H, W, O); I and O are multiples of 16.
+// For each of the 16 points in the brackets that is a matrix product. In the mean float32 loses no more than in the sums
+// that are asked for; but an infinite pixel makes NaN of some pixels around it, where it would make them infinite.
+//
+// Shapes: x (N, H, W, I), y (N, H, W, O); I and O are multiples of 16.
 
 #include <algorithm>
 #include <cstdint>
 
 namespace {
 
-constexpr int64_t kPoints = 16, kOut = 16, kRows = 6;  // sums in registers: 6 rows x 16 output channels, 12 vectors
-constexpr int64_t kBlock = 8 * kRows;                  // tiles that are transformed before they are multiplied
+constexpr int64_t kPoints = 16, kIn = 16, kOut = 16;  // channels are taken 16 at a time
+constexpr int64_t kRows = 6;                          // with 16 channels each: 12 vectors of sums stay in registers
+constexpr int64_t kBlock = 8 * kRows;                 // tiles that are transformed before they are multiplied
 
 typedef float Vector __attribute__((vector_size(32), aligned(4)));
 
@@ -49,31 +52,34 @@ struct Tile {
   }
 };
 
-// G g G' for 16 output channels from o on and the input channel i, to u[point][o / 16][i][16]. Transposed, the weights
-// are (I, 3, 3, O) and turned around: those of the convolution that takes the gradient of y back to that of x.
+// G g G' for 16 output and 16 input channels from o and i on, to u[point][o / 16][i][16]. Transposed, the weights are
+// (I, 3, 3, O) and turned around: those of the convolution that takes the gradient of y back to that of x.
 void transform_weights(const Shape &s, const float *weight, bool transposed, int64_t o, int64_t i, float *u) {
-  float g[9][kOut], rows[4][3][kOut];
+  float g[9][kIn][kOut], rows[4][3][kOut];
   for (int64_t k = 0; k < 9; k++)
     for (int64_t c = 0; c < kOut; c++)
-      g[k][c] = transposed ? weight[(i * 9 + 8 - k) * s.O + o + c] : weight[((o + c) * 9 + k) * s.I + i];
-  for (int64_t w = 0; w < 3; w++)
-    for (int64_t c = 0; c < kOut; c++) {
-      const float top = g[w][c], middle = g[3 + w][c], bottom = g[6 + w][c];
-      rows[0][w][c] = top;
-      rows[1][w][c] = (top + middle + bottom) / 2;
-      rows[2][w][c] = (top - middle + bottom) / 2;
-      rows[3][w][c] = bottom;
-    }
+      for (int64_t j = 0; j < kIn; j++)
+        g[k][j][c] = transposed ? weight[((i + j) * 9 + 8 - k) * s.O + o + c] : weight[((o + c) * 9 + k) * s.I + i + j];
   const int64_t point = s.I * s.O;
-  u += o * s.I + i * kOut;
-  for (int64_t h = 0; h < 4; h++, u += 4 * point)
-    for (int64_t c = 0; c < kOut; c++) {
-      const float left = rows[h][0][c], middle = rows[h][1][c], right = rows[h][2][c];
-      u[c] = left;
-      u[point + c] = (left + middle + right) / 2;
-      u[2 * point + c] = (left - middle + right) / 2;
-      u[3 * point + c] = right;
-    }
+  for (int64_t j = 0; j < kIn; j++) {
+    for (int64_t w = 0; w < 3; w++)
+      for (int64_t c = 0; c < kOut; c++) {
+        const float top = g[w][j][c], middle = g[3 + w][j][c], bottom = g[6 + w][j][c];
+        rows[0][w][c] = top;
+        rows[1][w][c] = (top + middle + bottom) / 2;
+        rows[2][w][c] = (top - middle + bottom) / 2;
+        rows[3][w][c] = bottom;
+      }
+    float *to = u + o * s.I + (i + j) * kOut;
+    for (int64_t h = 0; h < 4; h++, to += 4 * point)
+      for (int64_t c = 0; c < kOut; c++) {
+        const float left = rows[h][0][c], middle = rows[h][1][c], right = rows[h][2][c];
+        to[c] = left;
+        to[point + c] = (left + middle + right) / 2;
+        to[2 * point + c] = (left - middle + right) / 2;
+        to[3 * point + c] = right;
+      }
+  }
 }
 
 // A column of B' d B from its rows of d B, for eight channels.
@@ -233,16 +239,19 @@ extern "C" void convolution(const float *x, const float *weight, float *y, float
   const Shape s{N, H, W, I, O};
   float *u = workspace;
 #pragma omp parallel for schedule(static) num_threads(num_threads)
-  for (int64_t k = 0; k < O / kOut * I; k++) transform_weights(s, weight, transposed, k / I * kOut, k % I, u);
+  for (int64_t k = 0; k < I / kIn * (O / kOut); k++)
+    transform_weights(s, weight, transposed, k / (I / kIn) * kOut, k % (I / kIn) * kIn, u);
 #pragma omp parallel for schedule(static) num_threads(num_threads)
   for (int64_t part = 0; part < num_threads; part++) {
     float *zeros = u + s.weights + part * s.block, *v = zeros + std::max(I, O), *m = v + kPoints * kBlock * I;
-    std::fill(zeros, m, 0.0f);  // v as well: of the last block, rows without a tile are multiplied, too
+    std::fill(zeros, v, 0.0f);
     const int64_t end = (part + 1) * s.num_tiles / num_threads;
     for (int64_t first = part * s.num_tiles / num_threads; first < end; first += kBlock) {
       const int64_t num_tiles = std::min(kBlock, end - first);
       Tile tile(s, first);
       for (int64_t t = 0; t < num_tiles; t++, tile.advance(s)) transform_input(s, x, tile, zeros, v + t * I);
+      for (int64_t point = 0; point < kPoints; point++)  // rows without a tile are multiplied, too
+        std::fill(v + (point * kBlock + num_tiles) * I, v + (point + 1) * kBlock * I, 0.0f);
       for (int64_t point = 0; point < kPoints; point++)
         for (int64_t o = 0; o < O; o += kOut)
           for (int64_t t = 0; t < num_tiles; t += kRows)
@@ -281,7 +290,7 @@ extern "C" void weight_gradient(const float *x, const float *dy, float *dw, floa
       }
       for (int64_t point = 0; point < kPoints; point++)
         for (int64_t o = 0; o < O; o += kOut)
-          for (int64_t i = 0; i < I; i += 16) {  // 6 + 6 + 4 rows
+          for (int64_t i = 0; i < I; i += kIn) {  // 6 + 6 + 4 rows
             const float *rows = v + point * kBlock * I + i, *columns = z + point * kBlock * O + o;
             float *sums = u + (point * O + o) * I + i * kOut;
             add_product<6>(rows, columns, sums, num_tiles, I, O);

@@ -69,7 +69,7 @@ def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console:
 
 
 def refuse_missing_data(plan: Plan) -> None:
-    """Raise InputError if the plan needs data, or weights to start from, that nobody has named, can read, or fit."""
+    """Raise InputError for data, or weights to start from, that are not named, cannot be read or do not fit."""
     from dividemix.data.readers import READERS
     from dividemix.data.readers.cifar import CIFARS
     from dividemix.nets import build_net
@@ -84,8 +84,9 @@ def refuse_missing_data(plan: Plan) -> None:
             raise InputError(f"{plan.name} starts from ImageNet's weights of ResNet-50: give them as --weights FILE")
     for data, root in {(run.job.data, run.job.root) for run in plan.runs if run.job.data in CIFARS}:
         READERS[data](Path(str(root)))  # also where another data set is measured and trained on first
-    for path, config in {run.job.weights: run.job.config for run in plan.runs if run.job.weights}.items():
-        load_weights(build_net(config, num_classes=2, image_shape=(64, 64, 3), seed=0), Path(path))
+    starts = {(run.job.weights, run.job.config.net): run.job.config for run in plan.runs if run.job.weights}
+    for (path, _), config in starts.items():  # the head is new in any case, and the size of images does not matter
+        load_weights(build_net(config, num_classes=2, image_shape=(64, 64, 3), seed=0), Path(str(path)))
 
 
 def announce_cost(

@@ -25,7 +25,7 @@ def main() -> int:
     os.dup2(2, 1)  # whatever else is printed goes to the log, not between the answers
     request = json.loads(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    warnings.showwarning = lambda message, *_, **__: _say(answers, said=f"warning: {message}")
+    warnings.showwarning = lambda message, *_, **__: _tell(answers, f"warning: {message}")
     job = Job.of(request["job"])
     try:
         if request["task"] == "measure":
@@ -53,11 +53,11 @@ def _train(path: Path, job: Job, answers: TextIO) -> int:
             run = Run.load(path, job) if (path / "config.yaml").is_file() else Run.create(path, job)
             device = run.material.train.labels.device
             name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-            add_machine(path, machine_name(name, torch.get_num_threads()))
             if run.weights is not None:
-                _say(answers, said=f"weights: {run.weights}")
+                _tell(answers, f"weights: {run.weights}")
             with closing(run.train()) as epochs:
                 for row in epochs:
+                    add_machine(path, machine_name(name, torch.get_num_threads()))
                     _say(answers, row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
     except Interrupted as interrupt:
         return 128 + interrupt.number
@@ -66,6 +66,12 @@ def _train(path: Path, job: Job, answers: TextIO) -> int:
             raise
         raise MemoryError("out of memory: run fewer --jobs at once") from None
     return 0
+
+
+def _tell(answers: TextIO, line: str) -> None:
+    """Tell a person, now and in the log."""
+    sys.stderr.write(line + "\n")
+    _say(answers, said=line)
 
 
 def _say(answers: TextIO, **message: Any) -> None:
