@@ -123,6 +123,11 @@ class Config:
                 " cannot be averaged; set one of them to its default"
             )
 
+    @property
+    def net_words(self) -> str:
+        """The net in words, with its width if that is a setting of it."""
+        return f"{self.net} of width {self.net_width}" if self.net in ("preact_resnet18", "small_cnn") else self.net
+
     def num_divided(self, num_samples: int) -> int:
         """n: how many of N samples an epoch divides."""
         return min(self.balanced_batches * self.batch_size, num_samples) or num_samples

@@ -5,6 +5,9 @@ class InputError(ValueError):
     """Something the user gave is wrong: the message is one line with what, where, what is allowed and what to do."""
 
 
+START_AGAIN = "start again: move the run directory away, or train with --overwrite"  # what to do with a damaged run
+
+
 class DivergedError(RuntimeError):
     """Training left the numbers: a loss or a weight is not finite, so going on would only write NaN."""
 

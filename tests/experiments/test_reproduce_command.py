@@ -1,12 +1,13 @@
 """`dividemix reproduce` against what it prints and returns; every error one line, exit code 2, nothing written."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dividemix.cli import main
 from dividemix.data.readers import READERS
-from dividemix.experiments import FIGURES, TABLES
+from dividemix.experiments import FIGURES, TABLES, runner
 from dividemix.experiments.plans import make_plan
 
 
@@ -33,6 +34,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["table1", "--weights", "a.pth"], "--weights a.pth: table1 at mini scale starts from none"),
         (["table8", "--root", "here"], "here: no such file or folder; --root should be cifar-10-python.tar.gz"),
         (["table8", "--root", "here"], "dividemix data fetch cifar10 --root DIR downloads it"),
+        (["table4", "--scale", "paper", "--root", "here"], "here: no such folder; --root should be the folder that"),
     ],
 )
 def test_errors_are_one_line_and_leave_nothing(
@@ -62,10 +64,36 @@ def test_the_mini_scale_is_the_default(capsys: pytest.CaptureFixture[str]) -> No
     assert "scale: mini" in capsys.readouterr().out
 
 
+def cifar10_of(num_train: int, num_test: int) -> SimpleNamespace:
+    return SimpleNamespace(name="cifar10", train_labels=range(num_train), test_labels=range(num_test))
+
+
+@pytest.mark.parametrize("sizes", [(5_000, 10_000), (50_000, 200)])
+def test_a_part_of_cifar_does_not_pass_for_the_whole_at_paper_scale(
+    sizes: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(READERS, "cifar10", lambda root: cifar10_of(*sizes))
+    assert main(["reproduce", "table8", "--scale", "paper", "--root", "part"]) == 2
+    assert f"part: has {sizes[0]:,} training and {sizes[1]:,} test images of cifar10" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_in_a_table_has_all_that_decides_on_its_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs too: a run's threads hang on them, and its bits on its threads."""
+    commands = []
+    monkeypatch.setattr(runner, "reproduce", lambda *_, command, **__: commands.append(command) or 0)
+    main(["reproduce", "table5", "--seeds", "3", "--jobs", "2", "--out", "there"])
+    main(["reproduce", "table1", "--root", "a b"])
+    assert commands == [
+        "dividemix reproduce table5 --scale mini --seeds 3 --jobs 2",
+        "dividemix reproduce table1 --scale mini --seeds 1 --root DIR",
+    ]
+
+
 def test_a_root_that_lacks_the_second_data_set_is_refused_before_the_first_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(READERS, "cifar10", lambda root: None)  # as if it were there
+    monkeypatch.setitem(READERS, "cifar10", lambda root: cifar10_of(50_000, 10_000))  # as if it were there
     (tmp_path / "root").mkdir()
     assert main(["reproduce", "table1", "--scale", "paper", "--root", "root", "--out", "out"]) == 2
     assert "root: no cifar100 here" in capsys.readouterr().err

@@ -14,15 +14,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 import toy_plan as toy
+from official_trees import make_webvision
 from toys import settled
 
+from dividemix.engine.lock import exclusive
 from dividemix.errors import InputError
-from dividemix.experiments import figures, pool, runner
+from dividemix.experiments import figures, machine, pool, runner
 from dividemix.experiments.finished import is_finished, read_epochs
 from dividemix.experiments.machine import add_machine, machines_of
 from dividemix.experiments.plans import PlannedRun, make_plan
@@ -129,6 +132,53 @@ def test_a_line_that_is_no_json_is_damage_too(tmp_path: Path) -> None:
     (tmp_path / "first" / "metrics.jsonl").write_text("{torn\n{}\n")
     with pytest.raises(InputError, match="0 of 2 epochs can be read"):
         read_epochs(run, tmp_path)
+
+
+def test_bytes_that_are_no_text_are_damage_too(tmp_path: Path) -> None:
+    run = toy.toy_run("first")
+    fake_run(run, tmp_path)
+    (tmp_path / "first" / "metrics.jsonl").write_bytes(b"\xff\xfe\x00\n")
+    with pytest.raises(InputError, match="0 of 2 epochs can be read"):
+        read_epochs(run, tmp_path)
+
+
+def test_damaged_settings_are_told_with_what_to_do(tmp_path: Path) -> None:
+    run = toy.toy_run("first")
+    fake_run(run, tmp_path)
+    (tmp_path / "first" / "config.yaml").write_text("")
+    with pytest.raises(InputError, match=r"first/config.yaml.*; move .*first away, and the run is trained again"):
+        is_finished(run, tmp_path)
+
+
+def test_what_was_left_out_of_the_data_is_told_in_the_table(tmp_path: Path, trained: list[str]) -> None:
+    assert "Left out" not in reproduce(toy.toy_plan(), tmp_path)[1]
+    (tmp_path / "runs" / "second" / "skipped.csv").write_text("path,reason\na.jpg,no such file\nb.jpg,empty\n")
+    told = "Left out of the data of second: 2 files, listed in runs/second/skipped.csv."
+    assert told in reproduce(toy.toy_plan(), tmp_path)[1]
+    assert f"- {told}\n" in (tmp_path / "table2-mini-fashion.md").read_text()
+
+
+def test_a_second_reproduction_in_the_same_place_is_refused(tmp_path: Path, trained: list[str]) -> None:
+    (tmp_path / "runs").mkdir()
+    with exclusive(tmp_path / "runs"), pytest.raises(InputError, match="runs: another reproduction is at work here"):
+        reproduce(toy.toy_plan(), tmp_path)
+    assert not trained
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, 8), ("3", 3), ("16", 8), ("0", 8), ("many", 8)])
+def test_threads_are_a_share_of_the_cores_and_no_more_than_the_user_allows(
+    limit: str | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "num_cores", lambda: 17)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if limit is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", limit)
+    assert machine.num_threads_each(2) == expected
+
+
+def test_a_shared_accelerator_is_told() -> None:
+    assert machine.machine_name("V100", 4, num_workers=1).startswith("V100, ")
+    assert machine.machine_name("V100", 4, num_workers=3).startswith("V100, 3 runs at a time, ")
 
 
 def test_a_failing_run_is_told_and_the_others_go_on(tmp_path: Path, trained: list[str]) -> None:
@@ -240,6 +290,34 @@ def test_what_a_worker_says_is_passed_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_files_that_are_left_out_are_told(tmp_path: Path) -> None:
+    make_webvision(tmp_path / "data", num_ilsvrc12=0)
+    (tmp_path / "data" / "val_images_256" / "val000003.jpg").unlink()
+    images = {"image_size": 16, "crop_size": 12, "crop_padding": 0, "limit_train": None, "noise": "none"}
+    run = toy.toy_run("only", data="webvision", root=str(tmp_path / "data"), method="cross_entropy", **images)
+    said = [event.said for event in train_all([run], tmp_path, num_workers=1, num_threads=1) if event.said]
+    assert said[0].startswith(f"left out 2 of the files, all listed in {tmp_path / 'only' / 'skipped.csv'}; ")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_a_worker_that_is_killed_is_told_even_without_its_log(tmp_path: Path) -> None:
+    """Whoever waits for its end would wait for ever."""
+    events = train_all([toy.toy_run("only", epochs=2000)], tmp_path, num_workers=1, num_threads=1)
+    assert [next(events).kind, next(events).kind] == ["began", "epoch"]
+    [worker] = [path for path in Path("/proc").glob("[0-9]*") if parent_of(path) == os.getpid() and is_worker(path)]
+    (tmp_path / "only.log").unlink()
+    os.kill(int(worker.name), signal.SIGKILL)
+    assert list(events)[-1].error == "ended by signal 9"
+
+
+def test_an_answer_that_was_cut_short_is_none() -> None:
+    process = SimpleNamespace(stdout=io.StringIO('{"said": "whole"}\n{"said": "to'))
+    worker = SimpleNamespace(process=process, _told=None, _pipe=lambda pipe: pipe)
+    assert list(pool._Worker.messages(worker)) == [{"said": "whole"}]  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
 def test_closed_in_the_middle_it_waits_until_all_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However late a worker's end is noticed, nobody is left to look for a log that is gone."""
     died: list[Any] = []
@@ -328,6 +406,13 @@ def parent_of(process: Path) -> int:
         return int((process / "stat").read_text().rpartition(")")[2].split()[1])
     except (OSError, IndexError, ValueError):
         return -1
+
+
+def is_worker(process: Path) -> bool:
+    try:
+        return b"dividemix.experiments.worker" in (process / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def running(pid: int) -> bool:

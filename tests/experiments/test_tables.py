@@ -77,7 +77,7 @@ def test_mini_tables_say_which_images_they_are_of() -> None:
     for root, stem, name in ((None, "fashion", "the embedded Fashion-MNIST set"), ("there", "cifar10", "CIFAR-10")):
         plan = make_plan("table2", "mini", root=root)
         assert plan.stem == f"table2-mini-{stem}"
-        text = to_markdown(plan, fill(plan, {}), command="", machines=[])
+        text = to_markdown(plan, fill(plan, {}), command="", remarks=[])
         assert text.splitlines()[0].endswith(f", mini scale on {name}")
         assert ("and of other images" in text) == (root is None)
     assert make_plan("table2", "paper").stem == "table2-paper"
@@ -135,7 +135,7 @@ def test_tables_of_times() -> None:
 @pytest.mark.parametrize("scale", ["mini", "paper"])
 def test_markdown_names_scale_command_and_machine_and_is_a_table(scale: str) -> None:
     plan, cells = filled(scale)
-    text = to_markdown(plan, cells, command="dividemix reproduce table2", machines=["a machine"])
+    text = to_markdown(plan, cells, command="dividemix reproduce table2", remarks=["Machine: a machine"])
     assert text.startswith(f"# Table 2: test accuracy (%) with 40 % asymmetric noise, {scale} scale")
     assert "- Command: `dividemix reproduce table2`\n" in text
     assert "- Machine: a machine\n" in text

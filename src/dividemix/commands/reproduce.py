@@ -67,4 +67,5 @@ def _command(arguments: argparse.Namespace) -> str:
         words += ["--seeds", str(arguments.seeds)]
     words += ["--root", "DIR"] if arguments.root else []
     words += ["--weights", "FILE"] if arguments.weights else []
+    words += ["--jobs", str(arguments.jobs)] if arguments.jobs > 1 else []  # it decides on a run's threads, and so bits
     return shlex.join(words)

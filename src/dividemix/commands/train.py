@@ -171,7 +171,7 @@ def _plan(arguments: argparse.Namespace) -> list[_Plan]:
         if arguments.resume and (place / "config.yaml").is_file():
             plans.append(_resumption(place, given | {"method": method}, arguments.preset))
         else:
-            chosen = None if arguments.preset else preset
+            chosen = preset if not arguments.preset and preset_fields(preset).keys() - given.keys() else None
             plans.append(
                 _fitted(job, place, given, arguments) if preset == "default" else _Plan(job, place, preset=chosen)
             )
@@ -274,11 +274,8 @@ def _show_beginning(run: "Run") -> None:
     """What was left out of the data, what was taken of a file of weights, and the settings that were chosen."""
     from dividemix.display import console
 
-    skipped = run.material.skipped
-    if skipped:
-        first = f"{skipped[0].path}: {skipped[0].reason}"
-        where = run.directory.path / "skipped.csv"
-        console.print(f"left out {len(skipped)} of the files, all listed in {where}; {first}", soft_wrap=True)
+    if run.left_out is not None:
+        console.print(run.left_out, soft_wrap=True)
     if run.weights is not None:
         console.print(str(run.weights), soft_wrap=True)
     elif run.job.data == "clothing1m" and not run.state.epoch:
@@ -295,7 +292,7 @@ def _headline(run: "Run") -> str:
     words = [
         f"{run.job.method} on {run.job.data}: {len(train.labels)} images of {len(run.material.classes)} classes",
         f"noise {run.job.noise}, {noise.true_rate:.1%} of the labels are wrong now" if noise else "labels as given",
-        f"{config.net} of width {config.net_width}, {config.epochs} epochs, seed {config.seed}",
+        f"{config.net_words}, {config.epochs} epochs, seed {config.seed}",
     ]
     if run.finished:
         words.append("already finished")

@@ -10,7 +10,7 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -197,11 +197,7 @@ def _held(root: Path) -> Iterator[None]:
     made = not root.exists()
     root.mkdir(parents=True, exist_ok=True)
     try:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(exclusive(root))
-            except InputError as error:
-                raise InputError(f"{root}: another process is fetching into this folder: wait for it") from error
+        with exclusive(root, "another process is fetching into this folder: wait for it"):
             yield
     finally:
         if made:

@@ -14,11 +14,11 @@ except ImportError:  # Windows has no such locks: there, nothing guards the fold
 
 
 @contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path, busy: str = "another process is training this run") -> Iterator[None]:
     """Hold the folder while inside; the lock ends with the process, however that ends, and leaves no file.
 
     Raises:
-        InputError: if another process holds it.
+        InputError: saying `busy`, if another process holds it.
     """
     if fcntl is None:
         yield
@@ -28,7 +28,7 @@ def exclusive(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(f"{folder}: another process is training this run") from error
+            raise InputError(f"{folder}: {busy}") from error
         yield
     finally:
         os.close(descriptor)

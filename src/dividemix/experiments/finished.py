@@ -7,17 +7,22 @@ from dividemix.experiments.plans import PlannedRun
 from dividemix.experiments.results import Rows
 from dividemix.runs.job import Job, read_settings
 
+_TRAIN_AGAIN = "move {} away, and the run is trained again"
+
 
 def is_finished(run: PlannedRun, folder: Path) -> bool:
     """Whether the run's directory in the folder holds it, trained to its end.
 
     Raises:
-        InputError: if another run is there.
+        InputError: if another run is there, or a damaged one.
     """
     path = folder / run.name
     if not (path / "config.yaml").is_file():
         return False
-    stored = Job.of(read_settings(path / "config.yaml"))
+    try:
+        stored = Job.of(read_settings(path / "config.yaml"))
+    except InputError as error:
+        raise InputError(f"{error}; {_TRAIN_AGAIN.format(path)}") from error
     difference = run.job.difference(stored)
     if stored.data != run.job.data:
         difference = f"the run there has data {stored.data}, not {run.job.data}"
@@ -42,6 +47,13 @@ def read_epochs(run: PlannedRun, folder: Path) -> Rows:
     if len(rows) != num_epochs:
         raise InputError(
             f"{path}: metrics.jsonl is damaged, {len(rows)} of {num_epochs} epochs can be read:"
-            " move the directory away, and the run is trained again"
+            f" {_TRAIN_AGAIN.format('the directory')}"
         )
     return rows
+
+
+def num_left_out(run: PlannedRun, folder: Path) -> int:
+    """How many files of its data a finished run could not use."""
+    from dividemix.runs.directory import RunDirectory
+
+    return len(RunDirectory(folder / run.name).read_skipped())

@@ -14,10 +14,18 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def machine_name(device: str, num_threads: int) -> str:
-    """The accelerator, or the processor and how many of its cores computed, with the operating system."""
+def num_threads_each(num_workers: int) -> int:
+    """Threads for each of the workers: its share of the cores, or what OMP_NUM_THREADS says, if that is less."""
+    share = max(1, num_cores() // num_workers)
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(share, int(limit)) if limit.isdecimal() and int(limit) else share
+
+
+def machine_name(device: str, num_threads: int, *, num_workers: int) -> str:
+    """The accelerator and how many runs shared it, or the processor and how many of its cores computed."""
     if device != "cpu":
-        return f"{device}, {platform.system()}"
+        shared = f", {num_workers} runs at a time" if num_workers > 1 else ""
+        return f"{device}{shared}, {platform.system()}"
     return f"{processor_name()}, {num_threads} of {num_cores()} cores, {platform.system()}"
 
 
@@ -31,7 +39,7 @@ def add_machine(run: Path, name: str) -> None:
 def machines_of(run: Path) -> list[str]:
     """The machines that the run in the directory was trained on, in order."""
     file = run / _FILE
-    return file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
 
 
 def processor_name() -> str:

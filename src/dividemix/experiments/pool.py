@@ -47,7 +47,7 @@ def train_all(
             while waiting and len(active) < num_workers:
                 run = waiting.popleft()
                 request = {"task": "train", "job": run.job.values(), "path": str(folder / run.name)}
-                worker = _Worker(request, folder / f"{run.name}.log", num_threads)
+                worker = _Worker(request | {"num_workers": num_workers}, folder / f"{run.name}.log", num_threads)
                 follower = threading.Thread(target=_follow, args=(run, worker, events), daemon=True)
                 active[run] = worker, follower
                 follower.start()
@@ -83,12 +83,18 @@ def measure_pace(job: Job, folder: Path, *, num_threads: int) -> Pace:
 
 
 def _follow(run: PlannedRun, worker: "_Worker", events: "queue.Queue[Event]") -> None:
-    for message in worker.messages():
-        if "row" in message:
-            events.put(Event("epoch", run, row=message["row"]))
-        elif "said" in message:
-            events.put(Event("said", run, said=message["said"]))
-    events.put(Event("ended", run, error=worker.error))
+    """Pass on what a worker says and, whatever happens, that it ended: for that the others wait."""
+    error: str | None = "its worker could not be followed"
+    try:
+        for message in worker.messages():
+            if "row" in message:
+                events.put(Event("epoch", run, row=message["row"]))
+            elif "said" in message:
+                events.put(Event("said", run, said=message["said"]))
+        error = worker.error
+    finally:
+        worker.process.terminate()
+        events.put(Event("ended", run, error=error))
 
 
 class _Worker:
@@ -123,6 +129,8 @@ class _Worker:
     def messages(self) -> Iterator[dict[str, Any]]:
         """What the worker says, until it ends; keeps the error that it reports."""
         for line in self._pipe(self.process.stdout):
+            if not line.endswith("\n"):  # it was killed while it wrote
+                return
             message: dict[str, Any] = json.loads(line)
             self._told = message.get("error", self._told)
             yield message
@@ -133,7 +141,10 @@ class _Worker:
         code = self.process.wait()
         if code == 0:
             return None
-        said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        try:
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        except FileNotFoundError:  # someone cleaned up
+            said = []
         ending = f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         return self._told or (f"{ending}: {said[-1]}" if said else ending)
 

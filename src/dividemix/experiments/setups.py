@@ -45,11 +45,7 @@ def describe(job: Job) -> str:
     images = DATA_NAMES.get(job.data, job.data)
     if job.limit_train:
         images = f"{job.limit_train:,} images of {images}"
-    net = f"{config.net} of width {config.net_width}" if config.net in _WIDE_NETS else config.net
-    return f"{images}, {net}, {config.epochs} epochs"
-
-
-_WIDE_NETS = ("preact_resnet18", "small_cnn")  # those whose width is a setting
+    return f"{images}, {config.net_words}, {config.epochs} epochs"
 
 
 DATA_NAMES = {

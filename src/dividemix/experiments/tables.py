@@ -154,12 +154,12 @@ def heading(plan: Plan) -> str:
     return f"{PUBLISHED[plan.name].title}, {plan.scale} scale{where}"
 
 
-def to_markdown(plan: Plan, cells: list[Cell], *, command: str, machines: list[str]) -> str:
-    """The table as a Markdown file: title, notes, the grid, and how it was made."""
+def to_markdown(plan: Plan, cells: list[Cell], *, command: str, remarks: list[str]) -> str:
+    """The table as a Markdown file: title, notes, the command, remarks on the runs, and the grid."""
     head, *body = (list(map(_escape, line)) for line in to_grid(plan, cells))
     lines = [f"# {heading(plan)}", ""]
     lines += [f"- {note}" for note in plan.notes]
-    lines += [f"- Command: `{command}`", *(f"- Machine: {machine}" for machine in machines)]
+    lines += [f"- Command: `{command}`", *(f"- {remark}" for remark in remarks)]
     lines += ["- ± is the sample standard deviation over seeds; a single seed has none.", ""]
     lines += [_row(head), _row(["---"] * 3 + ["---:"] * (len(head) - 3)), *map(_row, body)]
     return "\n".join(lines) + "\n"

@@ -1,8 +1,8 @@
 """A process of its own for one training: it is told what to do on its standard input and answers in lines of JSON.
 
-In: one line, {"task": "train" | "measure", "job": ..., "path": ...}; then the input stays open, and its end means that
-the parent is gone. Out: {"row": ...} for each epoch (its number and test accuracy), {"said": ...} for what a person
-should read, {"pace": ...} for a measurement, {"error": ...} if it fails.
+In: one line, {"task": "train", "job": ..., "path": ..., "num_workers": ...} or {"task": "measure", "job": ...}; then
+the input stays open, and its end means that the parent is gone. Out: {"row": ...} for each epoch (its number and test
+accuracy), {"said": ...} for what a person should read, {"pace": ...} for a measurement, {"error": ...} if it fails.
 """
 
 import json
@@ -33,13 +33,13 @@ def main() -> int:
 
             _say(answers, pace=asdict(measure(job)))
             return 0
-        return _train(Path(request["path"]), job, answers)
+        return _train(Path(request["path"]), job, answers, num_workers=request["num_workers"])
     except (InputError, DivergedError, OSError, MemoryError) as error:
         _say(answers, error=" ".join(str(error).split()) or type(error).__name__)
         return 1
 
 
-def _train(path: Path, job: Job, answers: TextIO) -> int:
+def _train(path: Path, job: Job, answers: TextIO, *, num_workers: int) -> int:
     """Train the job's run from where it stands; a signal leaves once all is saved."""
     import torch
 
@@ -53,11 +53,14 @@ def _train(path: Path, job: Job, answers: TextIO) -> int:
             run = Run.load(path, job) if (path / "config.yaml").is_file() else Run.create(path, job)
             device = run.material.train.labels.device
             name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+            machine = machine_name(name, torch.get_num_threads(), num_workers=num_workers)
+            if run.left_out is not None:
+                _tell(answers, run.left_out)
             if run.weights is not None:
                 _tell(answers, f"weights: {run.weights}")
             with closing(run.train()) as epochs:
                 for row in epochs:
-                    add_machine(path, machine_name(name, torch.get_num_threads()))
+                    add_machine(path, machine)
                     _say(answers, row={"epoch": row["epoch"], "test_acc": row["test_acc"]})
     except Interrupted as interrupt:
         return 128 + interrupt.number

@@ -22,7 +22,7 @@ import torch
 from dividemix import atomic
 from dividemix.data.source import Skipped, Source
 from dividemix.engine.lock import exclusive
-from dividemix.errors import InputError
+from dividemix.errors import START_AGAIN, InputError
 from dividemix.runs.job import Job, read_settings
 
 
@@ -95,7 +95,7 @@ class RunDirectory:
         try:
             choices: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
         except ValueError as error:
-            raise InputError(f"{path} is damaged ({error}); start again with --overwrite") from error
+            raise InputError(f"{path} is damaged ({error}); {START_AGAIN}") from error
         return choices
 
     def write_skipped(self, skipped: Sequence[Skipped]) -> None:
@@ -136,13 +136,13 @@ class RunDirectory:
         """The epochs in metrics.jsonl; a last line that was cut short does not count."""
         if not self._metrics.exists():
             return []
-        lines = self._metrics.read_text(encoding="utf-8").split("\n")
         try:
+            lines = self._metrics.read_text(encoding="utf-8").split("\n")
             rows = [json.loads(line) for line in lines[:-1]]
         except ValueError as error:
-            raise InputError(f"{self._metrics} is damaged ({error}); start again with --overwrite") from error
+            raise InputError(f"{self._metrics} is damaged ({error}); {START_AGAIN}") from error
         if not all(isinstance(row, dict) for row in rows):
-            raise InputError(f"{self._metrics} is damaged (a line is no object); start again with --overwrite")
+            raise InputError(f"{self._metrics} is damaged (a line is no object); {START_AGAIN}")
         return rows
 
     def write_rows(self, rows: list[dict[str, Any]]) -> None:
@@ -170,7 +170,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not (path / "config.yaml").is_file():
-        raise InputError(f"{path} exists and is not a run directory: choose another --out")
+        raise InputError(f"{path} exists and is not a run directory: move it away, or choose another --out")
     if not overwrite:
         raise InputError(f"{path} holds a run already: use --resume, --overwrite, or another --out")
 

@@ -18,7 +18,7 @@ from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_stra
 from dividemix.engine.lock import exclusive
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.writer import Writer
-from dividemix.errors import InputError
+from dividemix.errors import START_AGAIN, InputError
 from dividemix.methods import find_method
 from dividemix.nets import refuse_foreign
 from dividemix.nets.weights import WeightsReport, load_weights
@@ -121,7 +121,7 @@ class Run:
         if directory.data.is_file():
             material = replace(material, skipped=directory.read_skipped())
         if facts.keys() != {"epoch", "data", "job"}:
-            raise InputError(f"{directory.last}: the checkpoint is damaged; start again with --overwrite")
+            raise InputError(f"{directory.last}: the checkpoint is damaged; {START_AGAIN}")
         trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
         job.require_same(trained, directory.last)  # config.yaml may have been edited
         if facts["data"] != material.digest:
@@ -132,7 +132,9 @@ class Run:
             raise InputError(f"{path}: the checkpoint does not fit the net {job.config.net!r}") from error
         rows = directory.read_rows()[: state.epoch]
         if len(rows) < state.epoch:
-            raise InputError(f"{path}: metrics.jsonl has {len(rows)} of the {state.epoch} epochs that were trained")
+            raise InputError(
+                f"{path}: metrics.jsonl has {len(rows)} of the {state.epoch} epochs that were trained; {START_AGAIN}"
+            )
         choices = [Choice(**values) for values in directory.read_choices()]
         return cls(job, directory, material, state, rows, saved_epoch=state.epoch, choices=choices)
 
@@ -159,6 +161,15 @@ class Run:
             yield
         finally:
             self.state.load_nets(last)
+
+    @property
+    def left_out(self) -> str | None:
+        """How many files of the data could not be used, where they are listed, and the first; None if all could."""
+        skipped = self.material.skipped
+        if not skipped:
+            return None
+        where = self.directory.path / "skipped.csv"
+        return f"left out {len(skipped)} of the files, all listed in {where}; {skipped[0].path}: {skipped[0].reason}"
 
     @property
     def kept_epoch(self) -> int:
