@@ -71,7 +71,7 @@ _MINI_FASHION: dict[str, Any] = _MINI | {
 _MINI_CIFAR10: dict[str, Any] = _MINI | {
     "limit_train": 5000,
     "epochs": 54,
-    "warmup_epochs": 24,  # half the steps of the paper's; with 6 epochs the first division at 80 % finds too little
+    "warmup_epochs": 24,  # half the steps of the paper's; after 6 epochs the nets guess too poorly at 80 %
     "lr_drop_epoch": 44,  # so that the ten epochs of "last" come after it, as they do in the paper
 }
 
