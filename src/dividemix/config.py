@@ -126,7 +126,7 @@ class Config:
     @property
     def net_words(self) -> str:
         """The net in words, with its width if that is a setting of it."""
-        return f"{self.net} of width {self.net_width}" if self.net in ("preact_resnet18", "small_cnn") else self.net
+        return self.net if self.net in ("resnet50", "inception_resnet_v2") else f"{self.net} of width {self.net_width}"
 
     def num_divided(self, num_samples: int) -> int:
         """n: how many of N samples an epoch divides."""

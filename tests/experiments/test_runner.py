@@ -153,9 +153,12 @@ def test_damaged_settings_are_told_with_what_to_do(tmp_path: Path) -> None:
 def test_what_was_left_out_of_the_data_is_told_in_the_table(tmp_path: Path, trained: list[str]) -> None:
     assert "Left out" not in reproduce(toy.toy_plan(), tmp_path)[1]
     (tmp_path / "runs" / "second" / "skipped.csv").write_text("path,reason\na.jpg,no such file\nb.jpg,empty\n")
-    told = "Left out of the data of second: 2 files, listed in runs/second/skipped.csv."
+    told = "Left out of fashion (skipped.csv of its runs): a.jpg: no such file, and 1 more."
     assert told in reproduce(toy.toy_plan(), tmp_path)[1]
     assert f"- {told}\n" in (tmp_path / "table2-mini-fashion.md").read_text()
+    (tmp_path / "runs" / "second" / "skipped.csv").write_bytes(b"path,reason\n\xff,\n")
+    with pytest.raises(InputError, match=r"second/skipped.csv is damaged \(.*; start again: move the run"):
+        reproduce(toy.toy_plan(), tmp_path)
 
 
 def test_a_second_reproduction_in_the_same_place_is_refused(tmp_path: Path, trained: list[str]) -> None:
@@ -291,12 +294,12 @@ def test_what_a_worker_says_is_passed_on(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_files_that_are_left_out_are_told(tmp_path: Path) -> None:
-    make_webvision(tmp_path / "data", num_ilsvrc12=0)
+    make_webvision(tmp_path / "data")
     (tmp_path / "data" / "val_images_256" / "val000003.jpg").unlink()
     images = {"image_size": 16, "crop_size": 12, "crop_padding": 0, "limit_train": None, "noise": "none"}
     run = toy.toy_run("only", data="webvision", root=str(tmp_path / "data"), method="cross_entropy", **images)
     said = [event.said for event in train_all([run], tmp_path, num_workers=1, num_threads=1) if event.said]
-    assert said[0].startswith(f"left out 2 of the files, all listed in {tmp_path / 'only' / 'skipped.csv'}; ")
+    assert said[0].startswith(f"left out 1 of the files, all listed in {tmp_path / 'only' / 'skipped.csv'}; ")
 
 
 @pytest.mark.slow
@@ -304,7 +307,7 @@ def test_files_that_are_left_out_are_told(tmp_path: Path) -> None:
 def test_a_worker_that_is_killed_is_told_even_without_its_log(tmp_path: Path) -> None:
     """Whoever waits for its end would wait for ever."""
     events = train_all([toy.toy_run("only", epochs=2000)], tmp_path, num_workers=1, num_threads=1)
-    assert [next(events).kind, next(events).kind] == ["began", "epoch"]
+    assert any(event.kind == "epoch" for event in events)
     [worker] = [path for path in Path("/proc").glob("[0-9]*") if parent_of(path) == os.getpid() and is_worker(path)]
     (tmp_path / "only.log").unlink()
     os.kill(int(worker.name), signal.SIGKILL)

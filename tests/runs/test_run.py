@@ -425,6 +425,19 @@ def test_a_best_checkpoint_of_another_epoch_is_not_taken_for_the_best(tmp_path, 
         run.load_best()
 
 
+def test_a_best_checkpoint_that_is_missing_is_no_reason_to_start_again(tmp_path, job):
+    run = Run.create(tmp_path / "run", job())
+    with pytest.raises(InputError, match=r"no epoch is trained yet; resume the run$"):
+        run.load_best()
+    list(run.train())
+    shutil.rmtree(run.directory.best)
+    with pytest.raises(InputError, match=r"no checkpoint here: .*; take the last one instead$"):
+        run.load_best()
+    shutil.rmtree(run.directory.last)
+    with pytest.raises(InputError, match=r"no checkpoint here: .*; start again: move the run directory away, or train"):
+        Run.load(tmp_path / "run")
+
+
 def test_a_run_that_is_being_trained_is_not_overwritten(tmp_path, job):
     path = tmp_path / "run"
     run = Run.create(path, job())

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from dividemix import atomic
-from dividemix.errors import START_AGAIN, InputError
+from dividemix.errors import InputError
 
 FORMAT = 1
 _INDEX = "checkpoint.json"
@@ -64,7 +64,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         else:
             del index["tensors"]
             return tensors, index
-    raise InputError(f"{folder}: no checkpoint here: {index['tensors']} is missing; {START_AGAIN}")
+    raise InputError(f"{folder}: no checkpoint here: {index['tensors']} is missing")
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
@@ -84,17 +84,17 @@ def _read_index(folder: Path) -> dict[str, Any]:
     try:
         index = json.loads(index_file.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise InputError(f"{folder}: no checkpoint here: {_INDEX} is missing; {START_AGAIN}") from error
+        raise InputError(f"{folder}: no checkpoint here: {_INDEX} is missing") from error
     except (OSError, ValueError) as error:
         raise _damaged(folder, error) from error
     if not isinstance(index, dict):
         raise _damaged(folder, f"{_INDEX} is no object")
     if index.pop("format", None) != FORMAT:
-        raise InputError(f"{index_file}: written by another version of dividemix; {START_AGAIN}")
+        raise InputError(f"{index_file}: written by another version of dividemix")
     if not isinstance(index.get("tensors"), str):
         raise _damaged(folder, f"{_INDEX} names no tensor file")
     return index
 
 
 def _damaged(folder: Path, reason: object) -> InputError:
-    return InputError(f"{folder}: the checkpoint is damaged ({reason}); {START_AGAIN}")
+    return InputError(f"{folder}: the checkpoint is damaged ({reason})")

@@ -52,8 +52,16 @@ def read_epochs(run: PlannedRun, folder: Path) -> Rows:
     return rows
 
 
-def num_left_out(run: PlannedRun, folder: Path) -> int:
-    """How many files of its data a finished run could not use."""
+def what_was_left_out(run: PlannedRun, folder: Path) -> str | None:
+    """What of its data a finished run could not use, in a line; None if it used all.
+
+    Raises:
+        InputError: if that cannot be read.
+    """
     from dividemix.runs.directory import RunDirectory
 
-    return len(RunDirectory(folder / run.name).read_skipped())
+    skipped = RunDirectory(folder / run.name).read_skipped()
+    if not skipped:
+        return None
+    more = f", and {len(skipped) - 1:,} more" if len(skipped) > 1 else ""
+    return f"Left out of {run.job.data} (skipped.csv of its runs): {skipped[0].path}: {skipped[0].reason}{more}."

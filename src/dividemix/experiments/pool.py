@@ -46,8 +46,13 @@ def train_all(
         while waiting or active:
             while waiting and len(active) < num_workers:
                 run = waiting.popleft()
-                request = {"task": "train", "job": run.job.values(), "path": str(folder / run.name)}
-                worker = _Worker(request | {"num_workers": num_workers}, folder / f"{run.name}.log", num_threads)
+                request = {
+                    "task": "train",
+                    "job": run.job.values(),
+                    "path": str(folder / run.name),
+                    "num_workers": min(num_workers, len(runs)),
+                }
+                worker = _Worker(request, folder / f"{run.name}.log", num_threads)
                 follower = threading.Thread(target=_follow, args=(run, worker, events), daemon=True)
                 active[run] = worker, follower
                 follower.start()
@@ -84,7 +89,7 @@ def measure_pace(job: Job, folder: Path, *, num_threads: int) -> Pace:
 
 def _follow(run: PlannedRun, worker: "_Worker", events: "queue.Queue[Event]") -> None:
     """Pass on what a worker says and, whatever happens, that it ended: for that the others wait."""
-    error: str | None = "its worker could not be followed"
+    error: str | None
     try:
         for message in worker.messages():
             if "row" in message:
@@ -92,9 +97,10 @@ def _follow(run: PlannedRun, worker: "_Worker", events: "queue.Queue[Event]") ->
             elif "said" in message:
                 events.put(Event("said", run, said=message["said"]))
         error = worker.error
-    finally:
+    except Exception as exception:
         worker.process.terminate()
-        events.put(Event("ended", run, error=error))
+        error = f"its worker could not be followed: {exception!r}"
+    events.put(Event("ended", run, error=error))
 
 
 class _Worker:

@@ -14,7 +14,7 @@ from dividemix.engine.lock import exclusive
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, table_display, tables
 from dividemix.experiments.cost import kind_of, makespan
-from dividemix.experiments.finished import is_finished, num_left_out, read_epochs
+from dividemix.experiments.finished import is_finished, read_epochs, what_was_left_out
 from dividemix.experiments.machine import machines_of, num_threads_each
 from dividemix.experiments.plans import Plan, PlannedRun
 from dividemix.experiments.pool import measure_pace, train_all
@@ -47,8 +47,9 @@ def _reproduce(
     finished = [run for run in plan.runs if is_finished(run, folder)]
     for run in finished:
         read_epochs(run, folder)
+        what_was_left_out(run, folder)
     todo = [run for run in plan.runs if run not in finished]
-    # By the runs of the plan, not by those left: gone on with, a run has as many threads as before and the same bits.
+    # By the runs of the plan, not by those left: gone on with as before, a run has as many threads and the same bits.
     num_workers = min(num_workers, len(plan.runs))
     num_threads = num_threads_each(num_workers)
     console.print(f"{plan.name}, {plan.scale} scale: {_runs(len(plan.runs))}, {len(finished)} finished")
@@ -98,7 +99,9 @@ def refuse_missing_data(plan: Plan) -> None:
     starts = {(run.job.weights, run.job.config.net): run.job.config for run in plan.runs if run.job.weights}
     for (path, _), config in starts.items():  # the head is new in any case, and the size of images does not matter
         load_weights(build_net(config, num_classes=2, image_shape=(64, 64, 3), seed=0), Path(str(path)))
-    for data, root in {(run.job.data, str(run.job.root)) for run in plan.runs if run.job.root is not None}:
+    for data, root in dict.fromkeys((run.job.data, run.job.root) for run in plan.runs):
+        if root is None:
+            continue
         if data in CIFARS:
             _refuse_subset(READERS[data](Path(root)), root, plan)
         else:
@@ -174,12 +177,7 @@ def _write_table(plan: Plan, folder: Path, command: str, console: Console) -> li
     """Print the table and write it beside the folder of its runs, as Markdown and CSV."""
     finished = [run for run in plan.runs if is_finished(run, folder)]
     cells = tables.fill(plan, {run.name: read_epochs(run, folder) for run in finished})
-    left_out = {run.name: num_left_out(run, folder) for run in finished}
-    remarks = [
-        f"Left out of the data of {name}: {number:,} files, listed in runs/{name}/skipped.csv."
-        for name, number in left_out.items()
-        if number
-    ]
+    remarks = sorted({line for run in finished if (line := what_was_left_out(run, folder)) is not None})
     remarks += sorted({f"Machine: {machine}" for run in plan.runs for machine in machines_of(folder / run.name)})
     contents = {
         folder.parent / f"{plan.stem}.md": tables.to_markdown(plan, cells, command=command, remarks=remarks),

@@ -129,8 +129,11 @@ class RunDirectory:
         path = self.path / "skipped.csv"
         if not path.is_file():
             return ()
-        with path.open(encoding="utf-8", newline="") as file:
-            return tuple(Skipped(row["path"], row["reason"]) for row in csv.DictReader(file))
+        try:
+            with path.open(encoding="utf-8", newline="") as file:
+                return tuple(Skipped(row["path"], row["reason"]) for row in csv.DictReader(file))
+        except (ValueError, KeyError, csv.Error) as error:
+            raise InputError(f"{path} is damaged ({error!r}); {START_AGAIN}") from error
 
     def read_rows(self) -> list[dict[str, Any]]:
         """The epochs in metrics.jsonl; a last line that was cut short does not count."""

@@ -116,7 +116,10 @@ class Run:
             if job.data not in (stored.data, str(directory.data)):
                 raise InputError(f"{path}: keeps its own data, in data.npz: leave out {job.data}")
             job = replace(job, data=str(directory.data))
-        tensors, facts = load_checkpoint(directory.last)
+        try:
+            tensors, facts = load_checkpoint(directory.last)
+        except InputError as error:
+            raise InputError(f"{error}; {START_AGAIN}") from error
         material, state = prepare(job, noise=_own_noise(job, directory), may_compile=to_train)
         if directory.data.is_file():
             material = replace(material, skipped=directory.read_skipped())
@@ -144,7 +147,12 @@ class Run:
         Raises:
             InputError: if there is no such checkpoint, or it is of another epoch: a process died between two saves.
         """
-        tensors, facts = load_checkpoint(self.directory.best)
+        if not self.rows:
+            raise InputError(f"{self.directory.path}: no epoch is trained yet; resume the run")
+        try:
+            tensors, facts = load_checkpoint(self.directory.best)
+        except InputError as error:
+            raise InputError(f"{error}; take the last one instead") from error
         if facts.get("epoch") != best_epoch(self.rows):
             raise InputError(f"{self.directory.best}: is not of the best epoch; resume the run, which mends it")
         self.state.load_nets(tensors)
