@@ -30,11 +30,11 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks.machine import headline, machine
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.methods import METHODS
-from dividemix.presets import preset_fields
-from dividemix.runs.defaults import choose
-from dividemix.runs.job import Job
-from dividemix.runs.material import Material, gather
-from dividemix.runs.prepare import start
+from dividemix.planning.defaults import choose
+from dividemix.planning.job import Job
+from dividemix.planning.material import Material, gather
+from dividemix.planning.prepare import start
+from dividemix.planning.presets import preset_fields
 from dividemix.runs.run import Run
 
 _NOISES = ("symmetric:0.2", "symmetric:0.5", "asymmetric:0.3")

@@ -13,8 +13,8 @@ from benchmarks.plain import Plain, write_files
 from benchmarks.subject import array_data, fast_nets, pictures, restore, two_nets, warmed_up
 from benchmarks.timing import Work, apart, medians, readable, timed
 from dividemix.algorithm.dividemix import co_divide
-from dividemix.algorithm.state import State, under
 from dividemix.engine.memory import keep_freed_memory
+from dividemix.engine.state import State, under
 
 
 def run(options: Options) -> Outcome:

@@ -15,12 +15,12 @@ from benchmarks.plain import Plain, write_files
 from benchmarks.subject import array_data, fast_nets, pictures, restore, two_nets, warmed_up
 from benchmarks.timing import apart, medians, readable, timed
 from dividemix.algorithm.dividemix import EpochReport, co_divide, fit
-from dividemix.algorithm.draw import sweep
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.algorithm.state import State, under
 from dividemix.config import Config
 from dividemix.data.dataset import ArrayData
+from dividemix.data.draw import sweep
 from dividemix.engine.memory import keep_freed_memory
+from dividemix.engine.state import State, under
 
 CONFIG = Config(net_width=16, warmup_epochs=1, epochs=2)
 

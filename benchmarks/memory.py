@@ -17,8 +17,8 @@ from benchmarks.contract import Options, Outcome, Row
 from benchmarks.subject import array_data, two_nets
 from dividemix.algorithm.divide import Division
 from dividemix.algorithm.dividemix import fit, train_epoch
-from dividemix.algorithm.state import State
 from dividemix.config import Config
+from dividemix.engine.state import State
 
 # A narrow net, so that tens of thousands of images take seconds.
 _CONFIG = Config(net="small_cnn", net_width=8, warmup_epochs=1, epochs=6)

@@ -12,8 +12,8 @@ from benchmarks.subject import array_data, draw_images, two_nets
 from benchmarks.timing import Work, medians, readable, timed
 from dividemix.algorithm.divide import Division
 from dividemix.algorithm.dividemix import co_divide, train_epoch
-from dividemix.algorithm.state import State
 from dividemix.config import Config
+from dividemix.engine.state import State
 
 # Batches of 50 divide all sizes: no size pays for a last batch that is filled up.
 _CONFIG = Config(net="small_cnn", net_width=8, batch_size=50, crop_padding=2)

@@ -17,9 +17,9 @@ from benchmarks.subject import array_data, draw_images, fast_nets, two_nets
 from benchmarks.timing import Work, apart, medians, readable, timed
 from dividemix.algorithm.divide import Division
 from dividemix.algorithm.dividemix import train_epoch
-from dividemix.algorithm.state import State
 from dividemix.config import Config
 from dividemix.engine.memory import keep_freed_memory
+from dividemix.engine.state import State
 
 _GOALS = {
     64: {"ratio": ">= 1.35 x", "lambda0_ratio": ">= 2 x", "limit": ">= 95 %"},

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 
 from benchmarks.contract import Options
 from dividemix.algorithm.dividemix import warm_up
-from dividemix.algorithm.state import State
 from dividemix.config import Config
 from dividemix.data.dataset import ArrayData
 from dividemix.data.noise import NoiseSpec, add_noise
 from dividemix.data.readers.cifar import read_cifar10
 from dividemix.engine.acceleration import compile_net
-from dividemix.nets import build_net
+from dividemix.engine.state import State
+from dividemix.nets.build import build_net
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]

@@ -7,8 +7,8 @@ import torch
 from PIL import Image
 
 from dividemix.config import Config
-from dividemix.nets import build_net
-from dividemix.runs.model import Model
+from dividemix.model.model import Model
+from dividemix.nets.build import build_net
 
 CLASSES = ("zebra", "ant", "bee, wild")  # not in order, one that CSV must quote
 

@@ -13,7 +13,7 @@ from toys import NUM_CLASSES, SETTINGS, save_toy, toy_arrays
 
 import dividemix
 from dividemix import Config, InputError, Run, find_label_issues, train
-from dividemix.presets import preset_fields
+from dividemix.planning.presets import preset_fields
 
 QUICK = {**SETTINGS, "progress": False}
 
@@ -96,7 +96,7 @@ def files(tmp_path) -> tuple[list[str], list[int]]:
 def test_what_is_found_counts_the_samples_as_they_were_given(files, monkeypatch):
     """Every used sample is made to look wrong: the mask has all inputs, and is true but for those left out."""
     paths, labels = files
-    monkeypatch.setattr("dividemix.runs.label_issues.LabelIssues.is_label_issue", everything_is_wrong)
+    monkeypatch.setattr("dividemix.judging.label_issues.LabelIssues.is_label_issue", everything_is_wrong)
     used = [number for number in range(40) if number not in (1, 7)]
     mask = find_label_issues(paths, labels, **QUICK)
     assert np.flatnonzero(mask).tolist() == used

@@ -30,9 +30,9 @@ from toys import FLAGS, NUM_TRAIN, SETTINGS, save_toy, settled, toy_arrays, tree
 from dividemix.cli import main
 from dividemix.config import Config
 from dividemix.engine.checkpoint import load_checkpoint
-from dividemix.nets import build_net
-from dividemix.presets import PRESETS, preset_fields
-from dividemix.runs.job import Job
+from dividemix.nets.build import build_net
+from dividemix.planning.job import Job
+from dividemix.planning.presets import PRESETS, preset_fields
 
 QUICK = ["toy.npz", *FLAGS, "--epochs", "2", "--warmup_epochs", "1"]
 
@@ -322,9 +322,12 @@ def test_a_net_that_a_directory_names_is_imported_only_by_who_trusts_it(tmp_path
 
 
 def test_out_of_memory_is_one_line(capsys, monkeypatch):
-    for where, said in (("run.metrics_row", "(0 epochs are saved)"), ("prepare.gather", "take smaller images")):
+    for where, said in (
+        ("runs.run.metrics_row", "(0 epochs are saved)"),
+        ("planning.prepare.gather", "take smaller images"),
+    ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"dividemix.runs.{where}", lambda *_: torch.empty(2**60))
+            patch.setattr(f"dividemix.{where}", lambda *_: torch.empty(2**60))
             assert main(["train", *QUICK, "--out", "run", "--overwrite"]) == 2
         error = capsys.readouterr().err
         assert error.startswith("dividemix: error: out of memory: take ")
@@ -346,7 +349,7 @@ def test_ctrl_c_before_the_training_is_no_traceback(capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dividemix.runs.prepare.gather", interrupted)
+    monkeypatch.setattr("dividemix.planning.prepare.gather", interrupted)
     before = tree_here()
     try:
         code = main(["train", *QUICK, "--out", "run"])

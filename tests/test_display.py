@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from dividemix import display
-from dividemix.algorithm.progress import Progress
 from dividemix.config import Config
+from dividemix.engine.progress import Progress
 
 WARMUP = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": 12.345}
 MIX = {

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dividemix.algorithm.dividemix import EpochReport, fit
-    from dividemix.algorithm.state import State
     from dividemix.api import find_label_issues, train
     from dividemix.config import Config
+    from dividemix.engine.state import State
     from dividemix.errors import DivergedError, InputError
     from dividemix.estimator import DivideMixClassifier as DivideMixClassifier
-    from dividemix.presets import PRESETS, preset_config
-    from dividemix.runs.job import Job
-    from dividemix.runs.label_issues import LabelIssues
-    from dividemix.runs.model import Model
+    from dividemix.judging.label_issues import LabelIssues
+    from dividemix.model.model import Model
+    from dividemix.planning.job import Job
+    from dividemix.planning.presets import PRESETS, preset_config
     from dividemix.runs.run import Run
 
 _HOMES = {
     "Config": "config",
-    "preset_config": "presets",
-    "PRESETS": "presets",
+    "preset_config": "planning.presets",
+    "PRESETS": "planning.presets",
     "InputError": "errors",
     "DivergedError": "errors",
-    "State": "algorithm.state",
+    "State": "engine.state",
     "EpochReport": "algorithm.dividemix",
     "fit": "algorithm.dividemix",
-    "Job": "runs.job",
+    "Job": "planning.job",
     "Run": "runs.run",
-    "LabelIssues": "runs.label_issues",
-    "Model": "runs.model",
+    "LabelIssues": "judging.label_issues",
+    "Model": "model.model",
     "train": "api",
     "find_label_issues": "api",
     "DivideMixClassifier": "estimator",

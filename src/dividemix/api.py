@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.display import watch
 from dividemix.errors import InputError
-from dividemix.presets import preset_fields, preset_for
-from dividemix.runs.choices import Choice
-from dividemix.runs.defaults import choose
+from dividemix.planning.choices import Choice
+from dividemix.planning.defaults import choose
+from dividemix.planning.job import Job, data_name
+from dividemix.planning.presets import preset_fields, preset_for
 from dividemix.runs.directory import free_directory, refuse_existing
-from dividemix.runs.job import Job, data_name
 from dividemix.runs.run import Run
 
 _OF_ARRAYS = ("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "image_size", "memory_gb")

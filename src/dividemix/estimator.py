@@ -22,9 +22,9 @@ from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.engine.device import choose_device
 from dividemix.errors import DegenerateDivisionWarning, InputError
-from dividemix.presets import preset_config
-from dividemix.runs.label_issues import find_issues
-from dividemix.runs.prepare import start
+from dividemix.judging.label_issues import find_issues
+from dividemix.planning.prepare import start
+from dividemix.planning.presets import preset_config
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tiny import NUM_CLASSES, TinyData, tiny_nets
 
 from dividemix.algorithm.dividemix import EpochReport, fit
-from dividemix.algorithm.draw import epoch_samples
-from dividemix.algorithm.state import State
 from dividemix.config import Config
+from dividemix.data.draw import epoch_samples
+from dividemix.engine.state import State
 from dividemix.errors import InputError
 
 STEPS, BATCH = 3, 4

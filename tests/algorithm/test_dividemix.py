@@ -20,8 +20,8 @@ from torch.func import functional_call
 
 from dividemix.algorithm.dividemix import EpochReport, co_divide, fit, make_targets, num_nets
 from dividemix.algorithm.sample_losses import sample_losses
-from dividemix.algorithm.state import State
 from dividemix.config import Config
+from dividemix.engine.state import State
 from dividemix.errors import DegenerateDivisionWarning, DivergedError, InputError
 
 Weights = dict[str, Tensor]

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from dividemix.algorithm.dividemix import fit
-from dividemix.algorithm.state import State
 from dividemix.config import Config
 from dividemix.data.dataset import ArrayData
 from dividemix.data.pixel_statistics import pixel_statistics
+from dividemix.engine.state import State
 
 GOLDEN = Path(__file__).with_name("golden.json")
 CONFIG = Config(

@@ -1,10 +1,10 @@
-"""dividemix export against the file it must leave; what the file computes is tested with `runs.export`."""
+"""dividemix export against the file it must leave; what the file computes is tested with `model.export`."""
 
 import pytest
 from small_model import small_model
 
 from dividemix.cli import main
-from dividemix.runs import export as export_module
+from dividemix.model import export as export_module
 
 
 @pytest.fixture(autouse=True)

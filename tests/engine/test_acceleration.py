@@ -10,7 +10,7 @@ from toys import SETTINGS, save_toy, settled
 from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
 from dividemix.engine.device import choose_dtype
 from dividemix.errors import CompilationWarning
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 from dividemix.runs.run import Run
 
 CPU = torch.device("cpu")

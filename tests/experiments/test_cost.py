@@ -9,7 +9,7 @@ from toy_plan import toy_run
 
 from dividemix.experiments.cost import kind_of, makespan
 from dividemix.experiments.plans import make_plan
-from dividemix.runs.pace import Pace, measure
+from dividemix.planning.pace import Pace, measure
 
 PACE = Pace(warmup=0.01, divide=0.002, mix=0.05, num_train=1000, num_test=200)
 

@@ -17,7 +17,7 @@ from dividemix.algorithm.ensemble import predict_probs
 from dividemix.experiments import FIGURES
 from dividemix.experiments.figures import draw, require_packages
 from dividemix.experiments.plans import Plan, PlannedRun, Source, make_plan
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 from dividemix.runs.run import Run
 
 pytest.importorskip("matplotlib")

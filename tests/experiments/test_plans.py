@@ -9,7 +9,7 @@ from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, TABLES
 from dividemix.experiments.plans import make_plan, run_name, to_yaml
 from dividemix.experiments.published import PUBLISHED
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 
 MINI = [name for name in (*TABLES, *FIGURES) if name not in ("table3", "table4")]
 JOB = Job(data="cifar10", noise="symmetric:0.5", config=Config(lambda_u=150.0))

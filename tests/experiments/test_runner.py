@@ -32,7 +32,7 @@ from dividemix.experiments.plans import PlannedRun, make_plan
 from dividemix.experiments.pool import Event, train_all
 from dividemix.nets.resnet import ResNet50
 from dividemix.nets.small_cnn import SmallCNN
-from dividemix.runs.pace import Pace
+from dividemix.planning.pace import Pace
 from dividemix.runs.run import Run
 
 

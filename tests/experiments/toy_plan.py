@@ -9,7 +9,7 @@ from dividemix.experiments import runner
 from dividemix.experiments.machine import num_cores
 from dividemix.experiments.plans import Plan, PlannedRun, Source
 from dividemix.experiments.results import Measure
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 
 COLUMN = "CIFAR-10 asym. 40 %"
 SETTINGS = {

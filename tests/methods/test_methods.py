@@ -7,8 +7,8 @@ import torch
 from tiny import TinyData, tiny_nets
 
 from dividemix.algorithm import dividemix
-from dividemix.algorithm.state import State
 from dividemix.config import Config
+from dividemix.engine.state import State
 from dividemix.methods import METHODS
 
 CONFIG = Config(epochs=4, warmup_epochs=1, batch_size=4, lr=0.05, lr_drop_epoch=3)

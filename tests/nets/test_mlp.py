@@ -5,7 +5,7 @@ import torch
 
 from dividemix.config import Config
 from dividemix.errors import InputError
-from dividemix.nets import build_net
+from dividemix.nets.build import build_net
 from dividemix.nets.mlp import MLP
 
 

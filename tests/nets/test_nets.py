@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from dividemix.config import Config
 from dividemix.errors import InputError
-from dividemix.nets import NETS, build_net
+from dividemix.nets.build import NETS, build_net
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
 from dividemix.nets.mlp import MLP
 from dividemix.nets.preact_resnet import PreActBlock, PreActResNet

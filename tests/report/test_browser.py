@@ -18,9 +18,9 @@ import pytest
 from invented import fashion_content, fashion_thumbnail, invented_content
 
 from dividemix.data.readers.table import list_table
+from dividemix.relabel.relabel import Relabelled, relabel
 from dividemix.report.content import PageContent
 from dividemix.report.page import render
-from dividemix.report.relabel import Relabelled, relabel
 from dividemix.report.thumbnails import encode
 
 selenium = pytest.importorskip("selenium", reason="needs selenium: pip install selenium")

@@ -9,8 +9,8 @@ from faults import dying
 from toys import tree
 
 from dividemix.errors import InputError
+from dividemix.planning.job import Job
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
-from dividemix.runs.job import Job
 
 ROWS = [{"epoch": 1, "test_acc": 0.1 + 0.2}, {"epoch": 2, "test_acc": None}]
 

@@ -17,10 +17,10 @@ from dividemix.algorithm import dividemix
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.cli import main
 from dividemix.errors import InputError
-from dividemix.runs.export import export
-from dividemix.runs.job import Job
-from dividemix.runs.metrics import metrics_row
-from dividemix.runs.model import Model
+from dividemix.judging.metrics import metrics_row
+from dividemix.model.export import export
+from dividemix.model.model import Model
+from dividemix.planning.job import Job
 from dividemix.runs.run import Run
 
 TINY: dict[str, Any] = {

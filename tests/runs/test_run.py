@@ -22,8 +22,8 @@ from dividemix.api import train
 from dividemix.cli import main
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import InputError
+from dividemix.planning.job import Job
 from dividemix.runs.checkpoints import save_last
-from dividemix.runs.job import Job
 from dividemix.runs.run import Run
 
 

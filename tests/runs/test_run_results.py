@@ -8,10 +8,10 @@ import pytest
 from cleanlab.rank import get_label_quality_scores
 from toys import NUM_CLASSES, NUM_TRAIN, SETTINGS, save_toy
 
-from dividemix.runs.choices import Choice, late_choices
-from dividemix.runs.job import Job
+from dividemix.judging.selection import best_epoch
+from dividemix.planning.choices import Choice, late_choices
+from dividemix.planning.job import Job
 from dividemix.runs.run import Run
-from dividemix.runs.selection import best_epoch
 
 
 @pytest.fixture

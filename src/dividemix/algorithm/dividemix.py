@@ -14,14 +14,14 @@ from torch.nn import functional as F
 
 from dividemix.algorithm.batchnorm import counted_as
 from dividemix.algorithm.divide import Division, clean_probability, divide, keep_all, noise_rate, normalise
-from dividemix.algorithm.draw import draw, epoch_samples
 from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
 from dividemix.algorithm.mixmatch import co_guess, co_refine, mixup
 from dividemix.algorithm.plausibility import plausibility
 from dividemix.algorithm.sample_losses import sample_losses
-from dividemix.algorithm.state import State, learning_rate
-from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
+from dividemix.data.draw import draw, epoch_samples
+from dividemix.data.training_data import TrainingData
+from dividemix.engine.state import State, learning_rate
 from dividemix.errors import DivergedError, InputError
 
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from dividemix.algorithm.draw import sweep
-from dividemix.algorithm.training_data import TrainingData
+from dividemix.data.draw import sweep
+from dividemix.data.training_data import TrainingData
 
 
 @torch.inference_mode()

@@ -6,10 +6,10 @@ Shapes: K nets, n samples of the epoch, C classes.
 import torch
 from torch import Tensor
 
-from dividemix.algorithm.draw import sweep
 from dividemix.algorithm.plausibility import strongest_rivals
-from dividemix.algorithm.state import State
-from dividemix.algorithm.training_data import TrainingData
+from dividemix.data.draw import sweep
+from dividemix.data.training_data import TrainingData
+from dividemix.engine.state import State
 
 
 def sample_losses(state: State, data: TrainingData, samples: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,9 +22,9 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
     from dividemix.display import console
-    from dividemix.runs import scoring
+    from dividemix.judging import scoring
+    from dividemix.planning.job import Job
     from dividemix.runs.directory import RunDirectory
-    from dividemix.runs.job import Job
     from dividemix.runs.run import Run
 
     job = RunDirectory(arguments.run).read_job()

@@ -19,7 +19,7 @@ def add(export: argparse.ArgumentParser) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from dividemix.runs.export import export
+    from dividemix.model.export import export
 
     out: Path = arguments.out or arguments.run / f"model.{arguments.format}"
     difference = export(arguments.run, out, arguments.format, trust_net=arguments.trust_net)

@@ -36,8 +36,8 @@ def _predict(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from dividemix import atomic
-    from dividemix.runs.image_list import list_images
-    from dividemix.runs.model import Model
+    from dividemix.model.image_list import list_images
+    from dividemix.model.model import Model
 
     out: Path | None = arguments.out
     if out is not None and (out.is_dir() or not out.parent.is_dir()):

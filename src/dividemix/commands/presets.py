@@ -4,7 +4,7 @@ import argparse
 import shutil
 import textwrap
 
-from dividemix.presets import PRESETS
+from dividemix.planning.presets import PRESETS
 
 HELP = "list the presets and where their numbers come from"
 

@@ -17,7 +17,7 @@ def add(relabel: argparse.ArgumentParser) -> None:
 
 
 def _relabel(arguments: argparse.Namespace) -> int:
-    from dividemix.report.relabel import default_out, relabel
+    from dividemix.relabel.relabel import default_out, relabel
 
     out: Path = arguments.out or default_out(arguments.data)
     done = relabel(

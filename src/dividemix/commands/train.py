@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from dividemix.config import Config
 from dividemix.errors import InputError
-from dividemix.presets import PRESETS, preset_fields, preset_for
+from dividemix.planning.presets import PRESETS, preset_fields, preset_for
 
 if TYPE_CHECKING:
     from dividemix.data.source import Source
-    from dividemix.runs.choices import Choice
-    from dividemix.runs.job import Job
+    from dividemix.planning.choices import Choice
+    from dividemix.planning.job import Job
     from dividemix.runs.run import Run
 
 HELP = "train on noisy labels"
@@ -143,7 +143,7 @@ def _train(arguments: argparse.Namespace) -> int:
 
 def _plan(arguments: argparse.Namespace) -> list[_Plan]:
     """What the arguments ask for."""
-    from dividemix.runs.job import CONFIG_FIELDS, JOB_FIELDS, Job, read_settings
+    from dividemix.planning.job import CONFIG_FIELDS, JOB_FIELDS, Job, read_settings
 
     flags = {name: getattr(arguments, name) for name in JOB_FIELDS + CONFIG_FIELDS}
     given = {} if arguments.config is None else read_settings(arguments.config)
@@ -180,7 +180,7 @@ def _plan(arguments: argparse.Namespace) -> list[_Plan]:
 
 def _resumption(out: Path, given: dict[str, Any], preset: str | None) -> _Plan:
     """The run that is there: it knows its settings; what is given beside them must agree, which loading it checks."""
-    from dividemix.runs.job import Job, read_settings
+    from dividemix.planning.job import Job, read_settings
 
     asked = preset_fields(preset) if preset not in (None, "default") else {}  # default was fitted to the data then
     job = Job.of(read_settings(out / "config.yaml") | asked | given)
@@ -189,9 +189,9 @@ def _resumption(out: Path, given: dict[str, Any], preset: str | None) -> _Plan:
 
 def _fitted(job: "Job", out: Path, given: dict[str, Any], arguments: argparse.Namespace) -> _Plan:
     """The job with the settings of the preset `default` that its data calls for."""
-    from dividemix.runs.defaults import choose
+    from dividemix.planning.defaults import choose
+    from dividemix.planning.job import Job
     from dividemix.runs.directory import refuse_existing
-    from dividemix.runs.job import Job
 
     if not arguments.print_config:
         refuse_existing(out, overwrite=arguments.overwrite)  # before minutes are spent on reading data
@@ -206,7 +206,7 @@ def _fitted(job: "Job", out: Path, given: dict[str, Any], arguments: argparse.Na
 
 def _run_name(job: "Job") -> str:
     """A directory name that tells the runs of different jobs apart at a glance."""
-    from dividemix.runs.job import data_name
+    from dividemix.planning.job import data_name
 
     words = [data_name(job.data), job.noise, job.method, f"seed{job.config.seed}"]
     return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word != "none"))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 
 # Settings that decide what a step costs: runs that agree in them are of one kind, and one of them is measured.
 _KIND = (

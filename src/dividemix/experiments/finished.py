@@ -5,7 +5,7 @@ from pathlib import Path
 from dividemix.errors import InputError
 from dividemix.experiments.plans import PlannedRun
 from dividemix.experiments.results import Rows
-from dividemix.runs.job import Job, read_settings
+from dividemix.planning.job import Job, read_settings
 
 _TRAIN_AGAIN = "move {} away, and the run is trained again"
 

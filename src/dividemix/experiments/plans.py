@@ -23,7 +23,7 @@ from dividemix.experiments.setups import (
     describe,
     make_job,
 )
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from typing import IO, Any
 
 from dividemix.errors import InputError
 from dividemix.experiments.plans import PlannedRun
-from dividemix.runs.job import Job
-from dividemix.runs.pace import Pace
+from dividemix.planning.job import Job
+from dividemix.planning.pace import Pace
 
 
 @dataclass(frozen=True)

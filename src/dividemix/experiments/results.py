@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dividemix.runs.scoring import best_of, mean_of_last
-from dividemix.runs.selection import best_epoch
+from dividemix.judging.scoring import best_of, mean_of_last
+from dividemix.judging.selection import best_epoch
 
 Rows = Sequence[Mapping[str, Any]]  # of metrics.jsonl, one an epoch
 

@@ -88,7 +88,7 @@ def refuse_missing_data(plan: Plan) -> None:
     from dividemix.data.readers.cifar import CIFARS
     from dividemix.data.readers.clothing1m import list_clothing1m
     from dividemix.data.readers.webvision import list_webvision
-    from dividemix.nets import build_net
+    from dividemix.nets.build import build_net
     from dividemix.nets.weights import load_weights
 
     for job in (run.job for run in plan.runs):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dividemix.presets import preset_fields
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
+from dividemix.planning.presets import preset_fields
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dividemix.errors import DivergedError, InputError
-from dividemix.runs.job import Job
+from dividemix.planning.job import Job
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
     job = Job.of(request["job"])
     try:
         if request["task"] == "measure":
-            from dividemix.runs.pace import measure
+            from dividemix.planning.pace import measure
 
             _say(answers, pace=asdict(measure(job)))
             return 0

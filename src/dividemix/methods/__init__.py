@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from dividemix.algorithm import dividemix
 from dividemix.algorithm.dividemix import EpochReport
-from dividemix.algorithm.state import State
-from dividemix.algorithm.training_data import TrainingData
 from dividemix.config import Config
+from dividemix.data.training_data import TrainingData
+from dividemix.engine.state import State
 from dividemix.errors import InputError
 from dividemix.methods import cross_entropy
 

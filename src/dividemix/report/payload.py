@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dividemix.judging.quality import flag_quality
 from dividemix.report.content import PageContent
-from dividemix.report.quality import flag_quality
 
 MAX_SUSPECTS = 1000
 MAX_MATRIX_CLASSES = 40  # more make a heat map of cells too small to hit

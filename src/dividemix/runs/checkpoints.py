@@ -5,11 +5,11 @@ from typing import Any
 
 from torch import Tensor
 
-from dividemix.algorithm.state import State
 from dividemix.engine.checkpoint import save_checkpoint
+from dividemix.engine.state import State
+from dividemix.planning.job import Job
+from dividemix.planning.material import Material
 from dividemix.runs.directory import RunDirectory
-from dividemix.runs.job import Job
-from dividemix.runs.material import Material
 
 
 def copies(state: State) -> dict[str, Tensor]:

@@ -23,7 +23,7 @@ from dividemix import atomic
 from dividemix.data.source import Skipped, Source
 from dividemix.engine.lock import exclusive
 from dividemix.errors import START_AGAIN, InputError
-from dividemix.runs.job import Job, read_settings
+from dividemix.planning.job import Job, read_settings
 
 
 class RunDirectory:

@@ -9,13 +9,13 @@ import numpy as np
 
 from dividemix import atomic
 from dividemix.data.readers import READERS
+from dividemix.judging.label_issues import LabelIssues
+from dividemix.planning.job import Job
+from dividemix.planning.material import Material
 from dividemix.report.content import PageContent
 from dividemix.report.page import render
 from dividemix.report.thumbnails import encode
 from dividemix.runs.directory import RunDirectory
-from dividemix.runs.job import Job
-from dividemix.runs.label_issues import LabelIssues
-from dividemix.runs.material import Material
 
 
 def write(

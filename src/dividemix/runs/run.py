@@ -11,28 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.algorithm.state import State
 from dividemix.data.noise import NoiseSpec, parse_noise, save_noise
 from dividemix.data.source import Source
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
 from dividemix.engine.lock import exclusive
 from dividemix.engine.memory import keep_freed_memory
+from dividemix.engine.state import State
 from dividemix.engine.writer import Writer
 from dividemix.errors import START_AGAIN, InputError
+from dividemix.judging import scoring
+from dividemix.judging.label_issues import LabelIssues, find_issues
+from dividemix.judging.metrics import metrics_row
+from dividemix.judging.selection import best_epoch
 from dividemix.methods import find_method
-from dividemix.nets import refuse_foreign
+from dividemix.model.model import Model
+from dividemix.nets.build import refuse_foreign
 from dividemix.nets.weights import WeightsReport, load_weights
-from dividemix.runs import results, scoring
+from dividemix.planning.choices import Choice, late_choices
+from dividemix.planning.job import Job
+from dividemix.planning.material import Material
+from dividemix.planning.prepare import prepare
+from dividemix.runs import results
 from dividemix.runs.checkpoints import copies, save_best, save_last
-from dividemix.runs.choices import Choice, late_choices
 from dividemix.runs.directory import RunDirectory, environment, refuse_existing
-from dividemix.runs.job import Job
-from dividemix.runs.label_issues import LabelIssues, find_issues
-from dividemix.runs.material import Material
-from dividemix.runs.metrics import metrics_row
-from dividemix.runs.model import Model
-from dividemix.runs.prepare import prepare
-from dividemix.runs.selection import best_epoch
 
 
 @dataclass

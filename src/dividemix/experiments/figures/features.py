@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dividemix.algorithm.training_data import TrainingData
+from dividemix.data.training_data import TrainingData
 from dividemix.experiments.plans import Plan
 from dividemix.runs.run import Run
 

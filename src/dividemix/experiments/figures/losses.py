@@ -12,8 +12,8 @@ from dividemix.algorithm.divide import normalise
 from dividemix.algorithm.dividemix import co_divide
 from dividemix.algorithm.mixture import Gaussians, fit_gaussians
 from dividemix.experiments.plans import Plan
+from dividemix.judging.scoring import clean_auc
 from dividemix.runs.run import Run
-from dividemix.runs.scoring import clean_auc
 
 _NUM_BINS = 60
 _PANELS = {

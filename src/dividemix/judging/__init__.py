@@ -1,0 +1,1 @@
+"""Scores, the epoch to keep, label issues. True labels are seen here and nowhere else."""

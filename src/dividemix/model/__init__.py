@@ -1,0 +1,1 @@
+"""The deployable result: save, load, predict, export."""

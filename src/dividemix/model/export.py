@@ -1,0 +1,173 @@
+"""A trained model as one file for other programs: raw uint8 images in, probabilities out, checked before it is there.
+
+The file takes images (N, H, W, channels) of any number N and gives the ensemble's probabilities (N, C), float32; the
+normalisation is inside. The names of the classes, and how images are brought to H x W, are in the text config.json
+that it carries.
+
+pt2, a program of torch.export (no dividemix needed to run it):
+
+    extra = {"config.json": ""}
+    program = torch.export.load("model.pt2", extra_files=extra)
+    probs = program.module()(images)                          # a uint8 tensor
+    classes = json.loads(extra["config.json"])["classes"]
+
+onnx (no torch needed to run it):
+
+    session = onnxruntime.InferenceSession("model.onnx")
+    (probs,) = session.run(None, {"images": images})          # a uint8 array
+    classes = json.loads(session.get_modelmeta().custom_metadata_map["config.json"])["classes"]
+"""
+
+import io
+import json
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dividemix import atomic
+from dividemix.errors import InputError
+from dividemix.model.model import Model
+
+TOLERANCE = 1e-4
+_Predict = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+
+
+def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> float:
+    """Write the model of a run directory (or a model folder) to the file `out`; "pt2" or "onnx".
+
+    Returns the largest difference of a probability from the model's own, over images random and extreme. A net that is
+    not the package's own is imported only if `trust_net` says so.
+
+    Raises:
+        InputError: if there is no model, its net cannot be exported, or the file computes something else; then no file
+            is written.
+    """
+    if format not in FORMATS:
+        raise InputError(f"unknown format {format!r}: known are {', '.join(FORMATS)}")
+    if not out.parent.is_dir() or out.is_dir():
+        raise InputError(f"{out}: cannot be written: a file in a folder that exists is needed")
+    write, read = FORMATS[format]
+    model = Model.from_pretrained(run, device="cpu", trust_net=trust_net)
+    # Weights in the order that every reader knows; the convolutions follow the images, which are channels_last.
+    model.ensemble.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    content = write(model)
+    difference = _largest_difference(read(content), model)
+    if not difference <= TOLERANCE:  # NaN counts as one
+        raise InputError(
+            f"{out}: not written: its probabilities would differ by {difference:.1e} from those of {run}, "
+            f"more than {TOLERANCE:.0e}; try the other format"
+        )
+    atomic.write_bytes(out, content)
+    return difference
+
+
+def _largest_difference(predict: _Predict, model: Model) -> float:
+    """The largest difference of probabilities, for one image and for five: black, white, random and of two colours."""
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (5, *model.image_shape), dtype=np.uint8)
+    images[0], images[1] = 0, 255
+    images[2] = np.where(images[2] < 128, 0, 255)
+    differences = []
+    for batch in (images, images[3:4], images[:1], images[1:2]):
+        probs = predict(batch)
+        if probs.shape != (len(batch), len(model.classes)):
+            return float("inf")
+        differences.append(np.abs(probs - model.predict_proba(batch)).max())
+    return float(np.max(differences))
+
+
+def _traced(model: Model) -> torch.export.ExportedProgram:
+    """The ensemble as a program for any number of images."""
+    images = torch.zeros(2, *model.image_shape, dtype=torch.uint8)
+    try:
+        with _quiet():
+            return torch.export.export(
+                model.ensemble.eval(), (images,), dynamic_shapes={"images": {0: torch.export.Dim("N", min=1)}}
+            )
+    except Exception as error:  # a user's net may do what cannot be traced, and torch raises anything then
+        raise _not_exportable(model, error) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing that torch's exporters tell of their own insides is shown; errors are."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _config_text(model: Model) -> str:
+    return json.dumps(model.describe(), indent=2, ensure_ascii=False)
+
+
+def _not_exportable(model: Model, error: Exception) -> InputError:
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    return InputError(f"net {model.config.net!r} cannot be exported: {type(error).__name__}: {first_line}")
+
+
+def _write_pt2(model: Model) -> bytes:
+    file = io.BytesIO()
+    torch.export.save(_traced(model), file, extra_files={"config.json": _config_text(model)})
+    return file.getvalue()
+
+
+def _read_pt2(content: bytes) -> _Predict:
+    module = torch.export.load(io.BytesIO(content)).module()
+
+    @torch.inference_mode()
+    def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        probs: NDArray[np.float32] = module(torch.from_numpy(images)).numpy()
+        return probs
+
+    return predict
+
+
+def _write_onnx(model: Model) -> bytes:
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401  # said now, and not after the export
+        import onnxscript  # noqa: F401
+    except Exception as error:  # a broken installation raises anything
+        raise InputError(f"--format onnx needs more packages ({error}): pip install 'dividemix[onnx]'") from error
+    program = _traced(model)
+    try:
+        with _quiet():
+            exported = torch.onnx.export(
+                program, (), input_names=["images"], output_names=["probs"], dynamo=True, verbose=False
+            )
+    except Exception as error:
+        raise _not_exportable(model, error) from error
+    assert exported is not None  # it is None only where a file is named
+    proto = exported.model_proto
+    onnx.helper.set_model_props(proto, {"config.json": _config_text(model)})
+    content: bytes = proto.SerializeToString()
+    return content
+
+
+def _read_onnx(content: bytes) -> _Predict:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+
+    def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        (probs,) = session.run(None, {"images": images})
+        return np.asarray(probs)
+
+    return predict
+
+
+FORMATS: dict[str, tuple[Callable[[Model], bytes], Callable[[bytes], _Predict]]] = {
+    "pt2": (_write_pt2, _read_pt2),
+    "onnx": (_write_onnx, _read_onnx),
+}

@@ -1,0 +1,297 @@
+"""A trained model as a folder: config.json and model.safetensors, saved, loaded, and asked for probabilities.
+
+Shapes: N images, H x W pixels, channels 1 or 3, C classes, K nets.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from dividemix import atomic
+from dividemix.config import Config
+from dividemix.data.augment import centre_crop, cropped_shape, to_input
+from dividemix.data.images import ImageLike, UnreadableImage, read_image
+from dividemix.data.readers.arrays import array_or_list, as_image, as_images
+from dividemix.data.threads import map_ahead
+from dividemix.engine.device import choose_device
+from dividemix.errors import InputError
+from dividemix.nets.build import build_net, refuse_foreign
+
+FORMAT = 1
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_ARCHITECTURE = ("net", "net_width", "final_norm")
+
+
+class Ensemble(nn.Module):
+    """K nets as one: raw images in, the mean of the nets' probabilities out. Only the nets are in its state dict.
+
+    With a `crop_size`, the nets get the square of that size in the middle of the images.
+    """
+
+    def __init__(self, nets: Sequence[nn.Module], mean: Sequence[float], std: Sequence[float], crop_size: int = 0):
+        super().__init__()
+        self.crop_size = crop_size
+        self.nets = nn.ModuleList(nets)
+        self.mean = nn.Buffer(torch.tensor(mean, dtype=torch.float32), persistent=False)
+        self.std = nn.Buffer(torch.tensor(std, dtype=torch.float32), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Probabilities (N, C) of uint8 images (N, H, W, channels)."""
+        x = to_input(centre_crop(images, self.crop_size), self.mean, self.std)
+        return torch.stack([torch.softmax(net(x), dim=1) for net in self.nets]).mean(dim=0)
+
+
+class Model:
+    """K trained nets with what is needed to use them: names of the classes, size and normalisation of the images.
+
+    `mean` and `std` are per channel, for pixels in [0, 1]. Of `config` only the architecture counts, net, net_width
+    and final_norm, and crop_size: images have `image_shape`, and the nets get the middle of them.
+    """
+
+    def __init__(
+        self,
+        nets: Sequence[nn.Module],
+        *,
+        classes: Sequence[str],
+        image_shape: tuple[int, int, int],
+        mean: Sequence[float],
+        std: Sequence[float],
+        config: Config,
+    ):
+        self.classes = tuple(classes)
+        self.image_shape = image_shape
+        self.mean = tuple(mean)
+        self.std = tuple(std)
+        self.config = config
+        self.ensemble = Ensemble(nets, mean, std, config.crop_size).to(next(nets[0].parameters()).device)
+
+    def describe(self) -> dict[str, Any]:
+        """What config.json holds."""
+        height, width, channels = self.image_shape
+        return {
+            "format": FORMAT,
+            "model_type": "dividemix",
+            **{name: getattr(self.config, name) for name in _ARCHITECTURE},
+            "num_nets": len(self.ensemble.nets),
+            "classes": list(self.classes),
+            "preprocessing": {
+                "height": height,
+                "width": width,
+                "channels": channels,
+                "mode": "L" if channels == 1 else "RGB",
+                "resize": "bicubic, antialiased, keeping the aspect, until the image just covers height x width",
+                "crop": "centre",
+                "crop_size": self.config.crop_size,
+                "value_range": [0, 1],
+                "mean": list(self.mean),
+                "std": list(self.std),
+            },
+            "versions": {"dividemix": metadata.version("dividemix"), "torch": torch.__version__},
+        }
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write the model into the folder, in place of one that is there.
+
+        config.json goes first and comes last: a folder that has it holds a whole model, whatever stops the process.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {
+            name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+            for name, tensor in self.ensemble.state_dict().items()
+        }
+        content = safetensors.torch.save(tensors, metadata={"format": "pt"})
+        (folder / _CONFIG).unlink(missing_ok=True)
+        atomic.write_bytes(folder / _WEIGHTS, content)
+        atomic.write_text(folder / _CONFIG, json.dumps(self.describe(), indent=2, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str, device: str = "auto", *, trust_net: bool = False) -> "Model":
+        """The model in a folder that `save_pretrained` wrote, or in a run directory.
+
+        A net of the user's own (package.module:function) is imported by its name, which runs its code: only with
+        `trust_net`, for a folder that comes from elsewhere may name any code.
+
+        Raises:
+            InputError: if there is no model, it is damaged, something else, of a newer version of dividemix, or its
+                net is code that is not trusted.
+        """
+        folder = _model_folder(Path(folder))
+        chosen = choose_device(device)
+        num_nets, described = _read_config(folder / _CONFIG)
+        refuse_foreign(described["config"].net, folder / _CONFIG, trust_net=trust_net)
+        tensors = _read_weights(folder / _WEIGHTS, num_nets)
+        config, num_classes = described["config"], len(described["classes"])
+        shape = cropped_shape(described["image_shape"], config.crop_size)
+        nets = [build_net(config, num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)]
+        model = cls(nets, **described)
+        _check_fit(tensors, model.ensemble.state_dict(), folder / _WEIGHTS)
+        model.ensemble.load_state_dict(tensors)
+        model.ensemble.to(chosen).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return model
+
+    def predict_proba(self, images: Any, *, batch_size: int = 256) -> NDArray[np.float32]:
+        """Probabilities (N, C) of the classes: the mean over the nets, which are left in evaluation mode.
+
+        `images` are an array or a tensor in the model's size: (N, H, W, channels), (N, channels, H, W), or (N, H, W)
+        where it has one channel, of uint8 or of floats in [0, 1]. Or they are a list of N images of any size: paths,
+        contents of files, Pillow images, arrays, tensors.
+
+        Raises:
+            InputError: for arrays of other values or another size, and naming an image that cannot be read.
+        """
+        items = array_or_list(images, "images")
+        if isinstance(items, np.ndarray):
+            pixels = self._checked(items)
+            rows = [self._probs(pixels[start : start + batch_size]) for start in _starts(len(pixels), batch_size)]
+            return np.concatenate([np.empty((0, len(self.classes)), dtype=np.float32), *rows])
+        files = [as_image(item, f"images[{number}]") for number, item in enumerate(items)]
+        probs = np.empty((len(files), len(self.classes)), dtype=np.float32)
+        for number, row in enumerate(self.predict_files(files, batch_size=batch_size)):
+            if isinstance(row, UnreadableImage):
+                file = files[number]
+                raise InputError(f"{file if isinstance(file, Path) else f'image {number}'}: {row}") from row
+            probs[number] = row
+        return probs
+
+    def predict_files(
+        self, files: Sequence[ImageLike], *, batch_size: int = 256
+    ) -> Iterator[NDArray[np.float32] | UnreadableImage]:
+        """For each image file its probabilities (C,), as `predict_proba`, or why it cannot be read."""
+        batches = (files[start : start + batch_size] for start in _starts(len(files), batch_size))
+        for decoded in map_ahead(self._decoded, batches):
+            readable = [image for image in decoded if isinstance(image, np.ndarray)]
+            probs = iter(self._probs(np.stack(readable)) if readable else ())
+            for image in decoded:
+                yield next(probs) if isinstance(image, np.ndarray) else image
+
+    def _decoded(self, file: ImageLike) -> NDArray[np.uint8] | UnreadableImage:
+        try:
+            return read_image(file, *self.image_shape)
+        except UnreadableImage as error:
+            return error
+
+    @torch.inference_mode()
+    def _probs(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Probabilities (R, C) of one batch (R, H, W, channels)."""
+        batch = torch.from_numpy(np.ascontiguousarray(images)).to(self.ensemble.mean.device)
+        probs: NDArray[np.float32] = self.ensemble.eval()(batch).cpu().numpy()
+        return probs
+
+    def _checked(self, images: NDArray[Any]) -> NDArray[np.uint8]:
+        """The images as uint8 (N, H, W, channels)."""
+        if images.dtype == np.uint8 and images.shape[1:] == self.image_shape:  # even where channels may be first, too
+            return images
+        shaped = as_images(images, "images") if images.ndim in (3, 4) else images
+        if shaped.ndim != 4 or shaped.shape[1:] != self.image_shape:
+            needed = ", ".join(map(str, self.image_shape))
+            raise InputError(
+                f"images are {images.dtype} of shape {images.shape}: this model takes (N, {needed}); "
+                "a list of images, or of paths, may have any size"
+            )
+        return shaped
+
+
+def _starts(length: int, batch_size: int) -> range:
+    """Where the batches begin."""
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}: a whole number from 1 is needed")
+    return range(0, length, batch_size)
+
+
+def _model_folder(path: Path) -> Path:
+    """The folder of the model in a run directory, or of the model itself."""
+    for folder in (path / "model", path):
+        if (folder / _CONFIG).is_file():
+            return folder
+    if (path / "config.yaml").is_file():
+        raise InputError(f"{path}: the run has no model yet: end it with dividemix train --resume --out {path}")
+    raise InputError(f"{path}: neither a run nor a model is here: {_CONFIG} is missing")
+
+
+def _read_config(path: Path) -> tuple[int, dict[str, Any]]:
+    """What config.json says: the number of nets, and the arguments of Model beside them."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: damaged ({error}); save the model again") from error
+    if not isinstance(values, dict) or values.get("model_type") != "dividemix":
+        raise InputError(f"{path}: not of a model of dividemix; give a run directory, or the model/ in it")
+    if values.get("format") != FORMAT:
+        raise InputError(
+            f"{path}: has format {values.get('format')!r}, this version of dividemix reads format {FORMAT}: "
+            "install the version that wrote it, or a newer one"
+        )
+    try:
+        return _count(values, "num_nets"), _described(values)
+    except (KeyError, TypeError, ValueError) as error:  # an InputError of Config is a ValueError
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{path}: damaged ({reason}); save the model again") from error
+
+
+def _described(values: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of Model, beside the nets; a ValueError, KeyError or TypeError for what is wrong with them."""
+    classes, preprocessing = values["classes"], values["preprocessing"]
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes) or len(set(classes)) < 2:
+        raise ValueError("classes must be a list of two names or more")
+    shape = tuple(_count(preprocessing, name) for name in ("height", "width", "channels"))
+    mean, std = (_numbers(preprocessing, name, shape[2]) for name in ("mean", "std"))
+    if min(std) <= 0:
+        raise ValueError("std must be above zero")
+    # Models of the first version say nothing of crops.
+    config = Config(**{name: values[name] for name in _ARCHITECTURE}, crop_size=preprocessing.get("crop_size", 0))
+    if config.crop_size > min(shape[:2]):
+        raise ValueError(f"crop_size is {config.crop_size}, more than the images have")
+    return {"classes": classes, "image_shape": shape, "mean": mean, "std": std, "config": config}
+
+
+def _count(values: dict[str, Any], name: str) -> int:
+    value = values[name]
+    if type(value) is not int or value < 1:
+        raise ValueError(f"{name} is {value!r}, not a whole number from 1")
+    return value
+
+
+def _numbers(values: dict[str, Any], name: str, length: int) -> tuple[float, ...]:
+    numbers = tuple(values[name])
+    if len(numbers) != length or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        raise ValueError(f"{name} is {values[name]!r}, not {length} finite numbers")
+    return numbers
+
+
+def _read_weights(path: Path, num_nets: int) -> dict[str, Tensor]:
+    """The tensors of so many nets."""
+    try:
+        tensors: dict[str, Tensor] = safetensors.torch.load(path.read_bytes())
+    except (SafetensorError, OSError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: the weights cannot be read ({reason}); save the model again") from error
+    num_stored = len({name.split(".")[1] for name in tensors if name.startswith("nets.")})
+    if num_stored != num_nets:  # before so many are built
+        raise InputError(f"{path}: holds {num_stored} nets, {_CONFIG} says {num_nets}: {_SAME}")
+    return tensors
+
+
+def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
+    """Nothing, if the tensors are those that are expected, in their shapes; else an InputError on the first other."""
+
+    def shape(named: dict[str, Tensor], name: str) -> str:
+        return str(tuple(named[name].shape)) if name in named else "absent"
+
+    for name in sorted(tensors.keys() | expected.keys()):
+        there, wanted = shape(tensors, name), shape(expected, name)
+        if there != wanted:
+            raise InputError(f"{path}: shape of {name}: {there}, in the net of {_CONFIG}: {wanted}: {_SAME}")
+
+
+_SAME = "take both files from the same model"

@@ -1,0 +1,167 @@
+"""From a job to what a run works with: training data, test data, and the true labels that only scoring sees."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from dividemix.data.assemble import LARGE
+from dividemix.data.dataset import ArrayData
+from dividemix.data.image_files import fingerprint
+from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
+from dividemix.data.pixel_statistics import pixel_statistics
+from dividemix.data.readers import read_source
+from dividemix.data.source import Skipped, Source
+from dividemix.errors import InputError
+from dividemix.planning.job import Job
+
+_MIN_TO_HOLD_OUT = 5  # samples that a class has at least before one is taken from it
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Data of a run: N samples with given labels, n of which train.
+
+    `true_labels` (N,) is None where nobody knows them; `noise` where none was added.
+    """
+
+    classes: tuple[str, ...]
+    image_shape: tuple[int, int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    everything: ArrayData
+    train: ArrayData
+    train_index: NDArray[np.int64]  # (n,): where the samples that train stand among all
+    holdout: ArrayData | None  # samples that choose the epoch to keep: held out, or a clean validation set
+    clean_holdout: bool
+    test: ArrayData | None
+    other_tests: dict[str, ArrayData]
+    true_labels: NDArray[np.int64] | None
+    noise: NoisyLabels | None
+    paths: tuple[str, ...] | None
+    rows: NDArray[np.int64]  # (N,): where the samples stand in the data as it was given (Source.rows)
+    num_given: int  # samples in the data as it was given, used or not
+    skipped: tuple[Skipped, ...]
+    digest: str  # of images, labels and classes: the same data has the same
+
+    @property
+    def tests(self) -> dict[str, ArrayData]:
+        """All sets to test on, by name; the first is "test", where there is one."""
+        return ({} if self.test is None else {"test": self.test}) | self.other_tests
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Given labels (N,)."""
+        labels: NDArray[np.int64] = self.everything.labels.cpu().numpy()
+        return labels
+
+
+def read(job: Job, *, large_size: int = LARGE) -> Source:
+    """The job's data as it was given, limited; large images in that size, where the job names none.
+
+    Raises:
+        InputError: for whatever is wrong with it.
+    """
+    source = read_source(
+        job.data,
+        None if job.root is None else Path(job.root),
+        test=job.test,
+        image_size=job.image_size,
+        large_size=large_size,
+        path_column=job.path_column,
+        label_column=job.label_column,
+        memory_gb=job.memory_gb,
+    )
+    return source if job.limit_train is None else source.limit_train(job.limit_train)
+
+
+def gather(
+    job: Job, device: torch.device, source: Source | None = None, noise_spec: NoiseSpec | None = None
+) -> Material:
+    """Read the job's data, unless it comes as `source`; add its noise, put it on the device, hold samples out.
+
+    `noise_spec` takes the place of the job's noise: the same labels from another file.
+
+    Raises:
+        InputError: for whatever is wrong with the data or the noise.
+    """
+    spec = noise_spec or parse_noise(job.noise)
+    source = source or read(job)
+    labels, true_labels, noise = source.train_labels, source.true_labels, None
+    if spec.kind != "none":
+        if true_labels is not None and not np.array_equal(labels, true_labels):
+            raise InputError(f"noise {job.noise}: {job.data} has noisy labels already; leave out --noise")
+        true_labels = labels
+        noise = add_noise(
+            true_labels, spec, num_classes=len(source.classes), seed=job.config.seed, similar=source.similar
+        )
+        labels = noise.labels
+    height, width, channels = source.train_images.shape[1:]
+    if job.config.crop_size > min(height, width):
+        raise InputError(
+            f"crop_size is {job.config.crop_size}: the images are {height} x {width} pixels; take a smaller one, or"
+            " larger images by --image_size"
+        )
+    mean, std = source.mean, source.std
+    if mean is None or std is None:
+        mean, std = pixel_statistics(source.train_images)
+    hold = partial(ArrayData, mean=mean, std=std, crop_size=job.config.crop_size, device=device)
+    everything = hold(source.train_images, labels, crop_padding=job.config.crop_padding, flip=job.config.flip)
+    train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.config.seed)
+    holdout = everything.subset(holdout_index) if len(holdout_index) else None
+    if source.val_images is not None and source.val_labels is not None:
+        if job.holdout:
+            raise InputError(f"holdout is {job.holdout:g}: {job.data} has validation images of its own; leave it out")
+        holdout = hold(source.val_images, source.val_labels)
+    test = None
+    if source.test_images is not None and source.test_labels is not None:
+        test = hold(source.test_images, source.test_labels)
+    return Material(
+        classes=source.classes,
+        image_shape=(height, width, channels),
+        mean=mean,
+        std=std,
+        everything=everything,
+        train=everything.subset(train_index) if len(holdout_index) else everything,
+        train_index=train_index,
+        holdout=holdout,
+        clean_holdout=source.val_images is not None,
+        test=test,
+        other_tests={name: hold(images, labels) for name, (images, labels) in source.other_tests.items()},
+        true_labels=true_labels,
+        noise=noise,
+        paths=source.paths,
+        rows=source.rows,
+        num_given=source.num_given,
+        skipped=source.skipped,
+        digest=_digest(source, labels, true_labels),
+    )
+
+
+def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sample indices to train on, and that share of each class to hold out; classes of a few samples stay whole."""
+    rng = np.random.default_rng([seed, 2])  # another stream than the noise of the same seed
+    held = [np.zeros(0, dtype=np.int64)]
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) >= _MIN_TO_HOLD_OUT:
+            held.append(rng.permutation(members)[: round(share * len(members))])
+    holdout = np.sort(np.concatenate(held))
+    return np.setdiff1d(np.arange(len(labels)), holdout), holdout
+
+
+def _digest(source: Source, labels: NDArray[np.int64], true_labels: NDArray[np.int64] | None) -> str:
+    """The same for the same data, wherever it lies."""
+    digest = hashlib.blake2b(repr((source.classes, source.train_images.shape)).encode(), digest_size=16)
+    others = list(source.other_tests.values())
+    for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
+        if images is not None:
+            digest.update(fingerprint(images))
+    for array in (labels, true_labels, source.test_labels, source.val_labels, *(labels for _, labels in others)):
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""From a reviewer's decisions to corrected data."""

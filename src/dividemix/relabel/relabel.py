@@ -1,0 +1,163 @@
+"""The corrected data: what a reviewer decided, written so that it can be trained on."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dividemix import atomic
+from dividemix.data.readers.folder import list_folder
+from dividemix.data.readers.npz import read_npz
+from dividemix.data.readers.table import list_table
+from dividemix.data.source import Source
+from dividemix.errors import InputError
+from dividemix.relabel.corrected_parquet import corrected_parquet
+from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_given, class_number, read_corrections
+from dividemix.relabel.csv_records import read_csv
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relabelled:
+    """How many samples the reviewer decided on, and how: label changed, label kept, nothing decided."""
+
+    num_changed: int
+    num_kept: int
+    num_skipped: int
+
+
+def relabel(
+    data: Path, corrections: Path, out: Path, *, path_column: str = "path", label_column: str = "label"
+) -> Relabelled:
+    """Write to `out` what `data` holds, with the corrected labels; `dividemix train OUT` reads it.
+
+    A .csv or .tsv table keeps everything but the labels that change, to the byte. A .parquet table keeps its other
+    columns and its metadata, an .npz file its other arrays. Of a folder with a subfolder per class, `out` becomes a
+    .csv table of its images, with a column `split` if the folder has images to test on. As the paths in a table are
+    relative to it, `out` goes beside the table; for a folder into it, beside it or above it.
+
+    Raises:
+        InputError: for corrections that do not fit the data, and for an `out` from which the images are not found.
+    """
+    if not data.exists():
+        raise InputError(f"{data}: no such file or folder")
+    kind = "folder" if data.is_dir() else data.suffix.lower()
+    if kind != "folder" and kind not in _TABLES and kind != ".npz":
+        raise InputError(
+            f"{data}: a folder with one subfolder per class, a .csv, .tsv, .parquet or .npz file is needed"
+        )
+    _check_out(data, corrections, out, kind)
+    decided = read_corrections(corrections)
+    if kind in _TABLES:
+        content = _TABLES[kind](data, decided, path_column, label_column)
+    else:
+        content = _corrected_npz(data, decided) if kind == ".npz" else _folder_as_table(data, decided, out)
+    atomic.write_bytes(out, content)
+    return Relabelled(
+        num_changed=sum(one.changes for one in decided),
+        num_kept=sum(one.new_label == one.given_label for one in decided),
+        num_skipped=sum(not one.new_label for one in decided),
+    )
+
+
+def default_out(data: Path) -> Path:
+    """Where corrected labels go if nobody says: beside the data, with `_corrected` in the name."""
+    if data.is_dir():
+        return data.resolve().with_name(f"{data.resolve().name}_corrected.csv")
+    return data.with_name(f"{data.stem}_corrected{data.suffix}")
+
+
+def _check_out(data: Path, corrections: Path, out: Path, kind: str) -> None:
+    """Nothing, if the corrected data can go there: its kind of file, overwriting no input, its images within reach."""
+    suffix = ".csv" if kind == "folder" else kind
+    if out.suffix.lower() != suffix:
+        raise InputError(f"{out}: the corrected labels of {data} go into a {suffix} file: name it so")
+    if not out.parent.is_dir():
+        raise InputError(f"{out}: there is no folder {out.parent}")
+    if out.is_dir():
+        raise InputError(f"{out}: that is a folder: name a file")
+    if out.resolve() in (data.resolve(), corrections.resolve()):
+        raise InputError(f"{out}: would be overwritten: choose another name for the corrected labels")
+    home = out.resolve().parent
+    if kind == "folder":
+        is_within_reach = data.resolve().is_relative_to(home)
+    else:
+        is_within_reach = kind == ".npz" or data.resolve().parent == home
+    if not is_within_reach:
+        raise InputError(
+            f"{out}: paths in a table are relative to it and may not leave its folder: "
+            f"put it beside {data}, such as {default_out(data)}"
+        )
+
+
+def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> bytes:
+    """A .csv table of the images in a folder, its paths relative to the table's own folder."""
+    train, test = list_folder(folder)
+    rows = dict(enumerate(zip(train.paths, train.labels, strict=True)))
+    changes = by_path(decided, rows, folder)
+    lines = [
+        (path, changes[row].new_label if row in changes else label, "train") for row, (path, label) in rows.items()
+    ]
+    if test:
+        lines += [(path, label, "test") for path, label in zip(test.paths, test.labels, strict=True)]
+    below = folder.resolve().relative_to(out.resolve().parent)
+    num_columns = 3 if test else 2
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("path", "label", "split")[:num_columns])
+    writer.writerows(((below / path).as_posix(), *rest)[:num_columns] for path, *rest in lines)
+    return text.getvalue().encode()
+
+
+def _corrected_text(table: Path, decided: Sequence[Correction], path_column: str, label_column: str) -> bytes:
+    """A .csv or .tsv table in which only the records of changed labels are written anew."""
+    list_table(table, path_column=path_column, label_column=label_column)  # raises for what is no such table
+    file = read_csv(table, (path_column, label_column), "\t" if table.suffix.lower() == ".tsv" else ",;\t")
+    path, label = file.columns.index(path_column), file.columns.index(label_column)
+    records = [record for record in file.rows() if record.fields[path].strip()]
+    rows = {row: (record.fields[path].strip(), record.fields[label]) for row, record in enumerate(records)}
+    for row, one in by_path(decided, rows, table).items():
+        records[row].replace(label, one.new_label, file.delimiter)
+    return file.content()
+
+
+def _corrected_npz(file: Path, decided: Sequence[Correction]) -> bytes:
+    """The arrays of an .npz file, with other numbers in y_train where labels change."""
+    source = read_npz(file)
+    with np.load(file, allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    given = arrays["y_train"]
+    labels, is_text = given.tolist(), given.dtype.kind == "U"
+    for one in decided:
+        place = _place(one, source, file)
+        check_given(one, source.classes[source.train_labels[place]], f"{file} has y_train[{place}]")
+        if one.changes:
+            number = None if is_text and "classes" not in arrays else class_number(one, source.classes, file)
+            labels[place] = one.new_label if is_text else number
+    arrays["y_train"] = np.array(labels, dtype=None if is_text else given.dtype)
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    return content.getvalue()
+
+
+def _place(one: Correction, source: Source, file: Path) -> int:
+    """Where in the file's arrays the sample of a correction is: that of its path, if only one has it; of its index."""
+    if one.path and source.paths is None:
+        raise InputError(f"{one.where}: path is {one.path[:200]!r}, but {file} has no paths: {FOREIGN}")
+    places = np.flatnonzero(source.rows == one.index)
+    if source.paths is not None:
+        same = np.array([place for place, path in enumerate(source.paths) if path.strip() == one.path], dtype=np.int64)
+        places = same if len(same) == 1 else np.intersect1d(same, places)
+    if not len(places):
+        named = f" with path {one.path[:200]!r}" if one.path else ""
+        raise InputError(f"{one.where}: {file} has no training sample {one.index}{named}: {FOREIGN}")
+    return int(places[0])
+
+
+_TABLES: dict[str, Callable[[Path, Sequence[Correction], str, str], bytes]] = {
+    ".csv": _corrected_text,
+    ".tsv": _corrected_text,
+    ".parquet": corrected_parquet,
+}

@@ -1,0 +1,98 @@
+"""What is said of each label. Oracle: the definitions, written as a loop over samples."""
+
+import csv
+import io
+
+import numpy as np
+import oracles
+import pytest
+import torch
+from tiny import TinyData, tiny_nets
+
+from dividemix.algorithm.divide import clean_probability, normalise
+from dividemix.config import Config
+from dividemix.judging.label_issues import LabelIssues, find_issues
+
+CLASSES = ("ant", "bee", "cat, or dog")
+
+
+@pytest.fixture
+def found() -> tuple[LabelIssues, list, TinyData]:
+    nets, data = tiny_nets(), TinyData(60)
+    paths = tuple(f"{i}.png" for i in range(60))
+    return find_issues(nets, data, Config(), classes=CLASSES, paths=paths), nets, data
+
+
+def test_probabilities_losses_and_clean_probabilities_are_those_of_the_nets(found) -> None:
+    issues, nets, data = found
+    with torch.no_grad():
+        probs = [torch.softmax(net.eval()(data.images), dim=1) for net in nets]
+    for i, label in enumerate(data.labels.tolist()):
+        mean = (probs[0][i] + probs[1][i]) / 2
+        np.testing.assert_allclose(issues.pred_probs[i], mean, atol=1e-6)
+        assert issues.label_score[i] == pytest.approx(mean[label].item(), abs=1e-6)
+        assert issues.predicted[i] == int(mean.argmax())
+        for k in range(2):
+            assert issues.losses[k, i] == pytest.approx(-probs[k][i, label].log().item())
+    for k in range(2):
+        w, _ = clean_probability(normalise(torch.from_numpy(issues.losses[k])), data.labels, division="global")
+        np.testing.assert_array_equal(issues.clean_prob[k], w.numpy())
+
+
+def test_clean_probabilities_are_at_least_plausibilities_where_the_training_keeps_plausible_labels(found) -> None:
+    issues, nets, data = found
+    kept = find_issues(nets, data, Config(keep_plausible=True), classes=CLASSES)
+    with torch.no_grad():
+        probs = [torch.softmax(net.eval()(data.images), dim=1).tolist() for net in nets]
+    plausible = np.mean([oracles.plausibility(net_probs, data.labels.tolist()) for net_probs in probs], axis=0)
+    np.testing.assert_allclose(kept.clean_prob, np.maximum(issues.clean_prob, plausible), atol=1e-6)
+    assert (kept.clean_prob > issues.clean_prob).any()
+
+
+def test_a_label_is_flagged_where_the_loss_and_the_prediction_speak_against_it(found) -> None:
+    issues, _, data = found
+    for i, label in enumerate(data.labels.tolist()):
+        unlikely = (issues.clean_prob[0, i] + issues.clean_prob[1, i]) / 2 < 0.5
+        assert issues.is_label_issue[i] == (unlikely and issues.predicted[i] != label)
+    assert issues.noise_rate == issues.is_label_issue.sum() / 60
+
+
+def test_flagged_labels_come_first_and_the_worst_first_of_all(found) -> None:
+    issues, _, _ = found
+    ranked = sorted(range(60), key=lambda i: (not issues.is_label_issue[i], issues.label_score[i]))
+    assert issues.order.tolist() == ranked
+
+
+def test_the_noise_matrix_is_a_joint_distribution_with_the_flags_off_its_diagonal(found) -> None:
+    issues, _, data = found
+    joint = np.zeros((3, 3))
+    for i, label in enumerate(data.labels.tolist()):
+        joint[label, issues.predicted[i] if issues.is_label_issue[i] else label] += 1 / 60
+    np.testing.assert_allclose(issues.noise_matrix, joint)
+
+
+def test_the_csv_holds_every_sample_in_that_order(found) -> None:
+    issues, _, data = found
+    rows = list(csv.DictReader(io.StringIO(issues.to_csv())))
+    assert [int(row["index"]) for row in rows] == issues.order.tolist()
+    assert list(rows[0]) == [
+        *("index", "path", "is_label_issue", "label_score", "given_label", "predicted_label", "predicted_prob"),
+        *("clean_prob_1", "clean_prob_2", "loss_1", "loss_2"),
+    ]
+    for row in rows:
+        i = int(row["index"])
+        assert row["path"] == f"{i}.png"
+        assert row["given_label"] == CLASSES[data.labels[i]]
+        assert row["predicted_label"] == CLASSES[issues.predicted[i]]
+        assert row["is_label_issue"] == str(bool(issues.is_label_issue[i]))
+        assert float(row["label_score"]) == pytest.approx(issues.label_score[i], rel=1e-5)
+        assert float(row["loss_2"]) == pytest.approx(issues.losses[1, i], rel=1e-5)
+
+
+def test_the_index_is_that_of_the_data_as_it_was_given(found) -> None:
+    """Here every third row of a larger table."""
+    issues, nets, data = found
+    of_table = find_issues(nets, data, Config(), classes=CLASSES, rows=np.arange(60) * 3 + 1)
+    rows = list(csv.DictReader(io.StringIO(of_table.to_csv())))
+    assert [int(row["index"]) for row in rows] == [3 * i + 1 for i in issues.order]
+    np.testing.assert_array_equal(of_table.order, issues.order)

@@ -1,0 +1,113 @@
+"""The preset `default`. Oracles: what the data is like, and what the user has said, which is never overruled."""
+
+import json
+
+import numpy as np
+import pytest
+from official_trees import make_clothing1m
+from PIL import Image
+from toys import save_toy
+
+from dividemix.errors import InputError
+from dividemix.planning.choices import Choice
+from dividemix.planning.defaults import choose
+from dividemix.planning.job import Job
+from dividemix.planning.pace import Pace
+from dividemix.planning.presets import preset_fields
+from dividemix.runs.run import Run
+
+
+def job_for(data: object, **given: object) -> tuple[Job, dict[str, object]]:
+    settings = {"data": str(data), "device": "cpu"} | given
+    return Job.of(preset_fields("default") | settings), settings
+
+
+def chosen(data: object, **given: object) -> dict[str, object]:
+    _, choices = choose(*job_for(data, **given))
+    assert all(choice.reason for choice in choices)
+    return {choice.name: choice.value for choice in choices}
+
+
+def test_what_is_chosen_makes_a_job_that_can_be_trained(tmp_path) -> None:
+    job, given = job_for(save_toy(tmp_path), epochs=3)
+    source, choices = choose(job, given)
+    job = Job.of(job.values() | {choice.name: choice.value for choice in choices})
+    run = Run.create(tmp_path / "run", job, source=source, choices=choices)
+    assert len(list(run.train())) == 3
+    told = json.loads((tmp_path / "run" / "summary.json").read_text())["choices"]
+    expected = [(choice.name, choice.value) for choice in choices]
+    assert [(choice["name"], choice["value"]) for choice in told][: len(expected)] == expected
+    assert [choice["name"] for choice in told][len(expected) :] == ["lambda_u"]  # which only the training could choose
+
+
+def test_what_the_user_has_given_is_left_alone(tmp_path) -> None:
+    given = {"net": "preact_resnet18", "net_width": 8, "epochs": 7, "batch_size": 5, "holdout": 0.2, "crop_padding": 0}
+    assert not chosen(save_toy(tmp_path), **given).keys() & given.keys()
+
+
+def test_the_small_network_gets_a_rate_of_its_own(tmp_path) -> None:
+    data = save_toy(tmp_path)
+    assert chosen(data)["lr"] == chosen(data, net="small_cnn")["lr"] == 0.04
+    assert "lr" not in chosen(data, net="preact_resnet18")
+    assert "lr" not in chosen(data, lr=0.01)
+
+
+def test_nothing_is_held_out_of_data_with_validation_images(tmp_path) -> None:
+    make_clothing1m(tmp_path)
+    _, choices = choose(*job_for("clothing1m", root=str(tmp_path), image_size=16))
+    assert Choice("holdout", 0.0, "the data has validation images of its own") in choices
+
+
+def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path) -> None:
+    few = chosen(save_toy(tmp_path))
+    many = chosen("fashion")
+    assert few["epochs"] > many["epochs"]
+    assert few["batch_size"] < many["batch_size"]
+    assert few["holdout"] == 0.0
+    assert many["holdout"] == 0.1
+    for values in (few, many):
+        assert 1 <= values["warmup_epochs"] < values["epochs"]
+
+
+def test_the_regulariser_is_left_out_where_classes_differ_in_size(tmp_path) -> None:
+    assert "lambda_r" not in chosen(save_toy(tmp_path))
+    assert chosen(save_toy(tmp_path, y_train=np.array([0] * 25 + [1] * 10 + [2] * 5)))["lambda_r"] == 0.0
+
+
+def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for i in range(3):
+            pixels = rng.integers(0, 255, (120, 150, 3), dtype=np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{i}.png")
+    source, choices = choose(*job_for(tmp_path / "photos"))
+    assert ("image_size", 64) in [(choice.name, choice.value) for choice in choices]
+    assert source.train_images.shape[1:] == (64, 64, 3)
+    assert "image_size" not in chosen(tmp_path / "photos", image_size=32)
+
+
+def test_images_that_are_read_as_large_are_known_as_large(tmp_path) -> None:
+    """A median side of 96.5 pixels: what is read and what is recorded must not disagree."""
+    for name, side in (("a", 96), ("b", 97)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        Image.new("RGB", (side, side)).save(tmp_path / "photos" / name / "1.png")
+    source, choices = choose(*job_for(tmp_path / "photos"))
+    assert source.train_images.shape[1:] == (64, 64, 3)
+    assert ("image_size", 64) in [(choice.name, choice.value) for choice in choices]
+
+
+def test_minutes_choose_the_number_of_epochs(tmp_path, monkeypatch) -> None:
+    """With a second for a warm-up epoch and two for a mix epoch: n of them, w warm-up, take w + 2 (n - w) s."""
+    pace = Pace(warmup=1 / 40, divide=0.0, mix=2 / 40 / 0.85, num_train=40, num_test=0)
+    monkeypatch.setattr("dividemix.planning.defaults.measure", lambda *_: pace)
+    job, given = job_for(save_toy(tmp_path))
+    own_warmup = {"warmup_epochs": 20}
+    for minutes, more, expected in ((0.5, {}, 16), (2.0, {}, 62), (2.0, own_warmup, 70), (99.0, {}, 300)):
+        _, choices = choose(job, given | more, minutes=minutes)
+        assert {choice.name: choice.value for choice in choices}["epochs"] == expected
+    with pytest.raises(InputError, match="70 epochs take about 2 minutes here"):
+        choose(job, given | {"warmup_epochs": 70}, minutes=1.0)
+    for minutes, message in ((0.1, "5 epochs take about 1 minutes here"), (0.0, "above 0"), (-1.0, "above 0")):
+        with pytest.raises(InputError, match=message):
+            choose(job, given, minutes=minutes)
