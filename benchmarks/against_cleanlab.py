@@ -30,11 +30,12 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks.machine import headline, machine
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.methods import METHODS
-from dividemix.planning.defaults import choose
-from dividemix.planning.job import Job
+from dividemix.methods.loop import fit
+from dividemix.methods.method import TrainingSets
+from dividemix.planning.job import Job, known_to
 from dividemix.planning.material import Material, gather
+from dividemix.planning.plan import make_plan
 from dividemix.planning.prepare import start
-from dividemix.planning.presets import preset_fields
 from dividemix.runs.run import Run
 
 _NOISES = ("symmetric:0.2", "symmetric:0.5", "asymmetric:0.3")
@@ -66,10 +67,7 @@ def main() -> None:
 
 def _job(noise: str, seed: int) -> Job:
     """The preset `default` on the embedded set."""
-    given = {"data": "fashion", "noise": noise, "seed": seed}
-    job = Job.of(preset_fields("default") | given)
-    _, choices = choose(job, given)
-    return Job.of(job.values() | {choice.name: choice.value for choice in choices})
+    return make_plan({"data": "fashion", "noise": noise, "seed": seed}, preset="default").job
 
 
 def _ours(job: Job) -> dict[str, float]:
@@ -81,6 +79,7 @@ def _ours(job: Job) -> dict[str, float]:
         seconds = time.perf_counter() - began
         issues, summary = run.label_issues(), run.summary()
     assert run.material.true_labels is not None
+    assert summary["kept_acc"] is not None
     is_wrong = issues.labels != run.material.true_labels
     return _scored(is_wrong, 1 - issues.label_score, issues.is_label_issue, summary["kept_acc"], seconds)
 
@@ -90,7 +89,7 @@ def _cleanlab(job: Job) -> dict[str, float]:
     material = gather(job, torch.device("cpu"))
     labels = material.labels
     probs = np.zeros((len(labels), len(material.classes)))
-    folds = StratifiedKFold(5, shuffle=True, random_state=job.config.seed)
+    folds = StratifiedKFold(5, shuffle=True, random_state=job.settings.seed)
     for inside, outside in folds.split(labels, labels):
         probs[outside] = _predictions(_trained(job, material, inside), material.everything.subset(outside))
     is_issue = find_label_issues(labels, probs)
@@ -114,15 +113,12 @@ _WAYS = {"ours": _ours, "cleanlab": _cleanlab, "ordinary": _ordinary}
 
 def _trained(job: Job, material: Material, index: NDArray[np.int64]) -> list[torch.nn.Module]:
     """Ordinary training on some of the samples."""
-    state = start(
-        job.config,
-        "cross_entropy",
-        num_classes=len(material.classes),
-        image_shape=material.image_shape,
-        num_samples=len(index),
-        device=torch.device("cpu"),
-    )
-    for _ in METHODS["cross_entropy"].fit(state, material.everything.subset(index), job.config):
+    name = "cross_entropy"
+    s = Job.of(known_to(name, job.values()) | {"method": name}).settings
+    sets = TrainingSets(material.everything.subset(index))
+    shape, device = material.image_shape, torch.device("cpu")
+    state = start(name, s, sets, num_classes=len(material.classes), shape=shape, device=device)
+    for _ in fit(METHODS[name], state, sets, s):
         pass
     return state.nets
 

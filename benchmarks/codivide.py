@@ -45,6 +45,6 @@ def _ours(options: Options, saved: Mapping[str, Tensor]) -> Work:
     keep_freed_memory()
     given = pictures(options)
     data = array_data(given.train_images, given.train_labels, CONFIG)
-    state = State.start(fast_nets(CONFIG), len(data.labels), CONFIG)
+    state = State.start(fast_nets(CONFIG), CONFIG)
     restore(state, saved, CONFIG)
     return timed(lambda: co_divide(state, data, CONFIG))

@@ -14,15 +14,17 @@ from benchmarks.contract import Options, Outcome, Row
 from benchmarks.plain import Plain, write_files
 from benchmarks.subject import array_data, fast_nets, pictures, restore, two_nets, warmed_up
 from benchmarks.timing import apart, medians, readable, timed
-from dividemix.algorithm.dividemix import EpochReport, co_divide, fit
+from dividemix.algorithm.dividemix import co_divide
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.config import Config
 from dividemix.data.dataset import ArrayData
 from dividemix.data.draw import sweep
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, under
+from dividemix.methods.dividemix import METHOD, DivideMixSettings
+from dividemix.methods.loop import fit
+from dividemix.methods.method import TrainingSets
 
-CONFIG = Config(net_width=16, warmup_epochs=1, epochs=2)
+CONFIG = DivideMixSettings(net_width=16, warmup_epochs=1, epochs=2)
 
 
 def run(options: Options) -> Outcome:
@@ -30,7 +32,7 @@ def run(options: Options) -> Outcome:
     given, saved = pictures(options), warmed_up(options, CONFIG)
     data = array_data(given.train_images, given.train_labels, CONFIG)
     num_train, num_test = len(given.train_labels), len(given.test_labels)
-    state = State.start(fast_nets(CONFIG), num_train, CONFIG)  # as ours has them: the same division to the bit
+    state = State.start(fast_nets(CONFIG), CONFIG)  # as ours has them: the same division to the bit
     restore(state, saved, CONFIG)
     _, divisions = co_divide(state, data, CONFIG)
     ours_apart = apart(partial(_ours, options, dict(saved)))
@@ -84,7 +86,7 @@ def _ours(options: Options, saved: Mapping[str, Tensor]) -> Callable[[], tuple[f
     test = array_data(given.test_images, given.test_labels, CONFIG)
     nets = fast_nets(CONFIG)
     _rehearse(nets, data, test)
-    state = State.start(nets, len(data.labels), CONFIG)
+    state = State.start(nets, CONFIG)
 
     def epoch() -> tuple[float, dict[str, float]]:
         restore(state, saved, CONFIG)
@@ -96,7 +98,7 @@ def _ours(options: Options, saved: Mapping[str, Tensor]) -> Callable[[], tuple[f
 def _epoch(state: State, data: ArrayData, test: ArrayData) -> tuple[float, dict[str, float]]:
     """Train an epoch and test; returns the whole's seconds and its parts'."""
     start = time.perf_counter()
-    report: EpochReport = next(fit(state, data, CONFIG))
+    report = next(fit(METHOD, state, TrainingSets(data), CONFIG))
     trained = time.perf_counter()
     probs = predict_probs(state.nets, test).mean(dim=0)
     _accuracy(probs, test.labels)
@@ -116,6 +118,6 @@ def _rehearse(nets: list[nn.Module], data: ArrayData, test: ArrayData) -> None:
         return array_data(images.pixels(kept), images.labels[: len(kept)].numpy(), CONFIG)
 
     rehearsal = few(data)
-    state = State.start(nets, len(rehearsal.labels), CONFIG)
+    state = State.start(nets, CONFIG)
     state.epoch = CONFIG.warmup_epochs
     _epoch(state, rehearsal, few(test))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from dividemix.experiments.machine import processor_name
+from dividemix.engine.processor import processor_name
 
 
 def machine() -> dict[str, Any]:

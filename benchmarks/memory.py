@@ -16,12 +16,14 @@ import torch
 from benchmarks.contract import Options, Outcome, Row
 from benchmarks.subject import array_data, two_nets
 from dividemix.algorithm.divide import Division
-from dividemix.algorithm.dividemix import fit, train_epoch
-from dividemix.config import Config
+from dividemix.algorithm.dividemix import train_epoch
 from dividemix.engine.state import State
+from dividemix.methods.dividemix import METHOD, DivideMixSettings
+from dividemix.methods.loop import fit
+from dividemix.methods.method import TrainingSets
 
 # A narrow net, so that tens of thousands of images take seconds.
-_CONFIG = Config(net="small_cnn", net_width=8, warmup_epochs=1, epochs=6)
+_CONFIG = DivideMixSettings(net="small_cnn", net_width=8, warmup_epochs=1, epochs=6)
 _IMAGE_BYTES = 32 * 32 * 3
 _MB = 1e6
 
@@ -61,9 +63,9 @@ def _measure(work: str, num_images: int) -> list[int]:
     images = rng.integers(256, size=(num_images, 32, 32, 3), dtype=np.uint8)
     data = array_data(images, rng.integers(10, size=num_images), _CONFIG)
     nets = [net.to(memory_format=torch.channels_last) for net in two_nets(_CONFIG)]  # type: ignore[call-overload]
-    state = State.start(nets, num_images, _CONFIG)
+    state = State.start(nets, _CONFIG)
     if work == "epochs":
-        return [_peak_bytes() for _ in fit(state, data, _CONFIG)]
+        return [_peak_bytes() for _ in fit(METHOD, state, TrainingSets(data), _CONFIG)]
     half = num_images // 2
     division = Division(
         torch.arange(half), torch.arange(half, num_images), torch.full((num_images,), 0.5, dtype=torch.float64)

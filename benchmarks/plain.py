@@ -27,7 +27,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from benchmarks.subject import MEAN, STD, Images, Labels
 from dividemix.algorithm.divide import Division
-from dividemix.config import Config
+from dividemix.methods.dividemix import DivideMixSettings
 
 NUM_WORKERS = 5
 warnings.filterwarnings("ignore", message="This DataLoader will create 5 worker processes")  # on fewer cores: meant
@@ -112,7 +112,7 @@ def train_step(
     u_views: list[Tensor],
     *,
     lambda_u: float,
-    config: Config,
+    config: DivideMixSettings,
 ) -> tuple[float, float]:
     """One step of `net` on a labeled and an unlabeled batch; returns both losses."""
     with torch.no_grad():
@@ -156,10 +156,10 @@ class Plain:
     nets: list[nn.Module]
     optimizers: list[SGD]
     folder: Path
-    config: Config
+    config: DivideMixSettings
 
     @classmethod
-    def start(cls, nets: list[nn.Module], folder: Path, config: Config) -> "Plain":
+    def start(cls, nets: list[nn.Module], folder: Path, config: DivideMixSettings) -> "Plain":
         """Before the first step."""
         optimizers = [
             SGD(net.parameters(), lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay)

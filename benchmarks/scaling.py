@@ -12,11 +12,11 @@ from benchmarks.subject import array_data, draw_images, two_nets
 from benchmarks.timing import Work, medians, readable, timed
 from dividemix.algorithm.divide import Division
 from dividemix.algorithm.dividemix import co_divide, train_epoch
-from dividemix.config import Config
 from dividemix.engine.state import State
+from dividemix.methods.dividemix import DivideMixSettings
 
 # Batches of 50 divide all sizes: no size pays for a last batch that is filled up.
-_CONFIG = Config(net="small_cnn", net_width=8, batch_size=50, crop_padding=2)
+_CONFIG = DivideMixSettings(net="small_cnn", net_width=8, batch_size=50, crop_padding=2)
 _SIDE = 16
 _SAMPLES, _QUICK_SAMPLES = (1_000, 5_000, 20_000, 50_000), (1_000, 10_000)
 _CLASSES = (2, 10, 100, 1_000)
@@ -58,7 +58,7 @@ def _epoch(*, num_samples: int = 1_000, num_classes: int = 10, num_views: int = 
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         for net in two_nets(config, num_classes=num_classes, side=_SIDE)
     ]
-    state = State.start(nets, num_samples, config)
+    state = State.start(nets, config)
     state.epoch = config.warmup_epochs
     index = torch.randperm(num_samples)
     half = num_samples // 2

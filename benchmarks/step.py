@@ -17,9 +17,9 @@ from benchmarks.subject import array_data, draw_images, fast_nets, two_nets
 from benchmarks.timing import Work, apart, medians, readable, timed
 from dividemix.algorithm.divide import Division
 from dividemix.algorithm.dividemix import train_epoch
-from dividemix.config import Config
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State
+from dividemix.methods.dividemix import DivideMixSettings
 
 _GOALS = {
     64: {"ratio": ">= 1.35 x", "lambda0_ratio": ">= 2 x", "limit": ">= 95 %"},
@@ -37,7 +37,7 @@ def run(options: Options) -> Outcome:
 
 
 def _measure(width: int, *, batch_size: int, num_steps: int, repeats: int) -> Outcome:
-    config = Config(net_width=width, batch_size=batch_size)
+    config = DivideMixSettings(net_width=width, batch_size=batch_size)
     shortcut = replace(config, lambda_u=0.0, labeled_only=True)
     works = {
         "plain": apart(partial(_plain, config)),
@@ -74,7 +74,7 @@ def _measure(width: int, *, batch_size: int, num_steps: int, repeats: int) -> Ou
     return Outcome(rows, figures)
 
 
-def _plain(config: Config) -> Work:
+def _plain(config: DivideMixSettings) -> Work:
     """A plain step on batches that are decoded already."""
     net, peer = two_nets(config)
     optimizer = torch.optim.SGD(
@@ -99,19 +99,19 @@ def _plain(config: Config) -> Work:
     )
 
 
-def _ours(config: Config, num_steps: int) -> Work:
+def _ours(config: DivideMixSettings, num_steps: int) -> Work:
     """A step of ours, its augmentation included, in a process that is set up as a run's is."""
     keep_freed_memory()
     num_labeled = config.batch_size * num_steps
     data = array_data(*draw_images(2 * num_labeled), config)
-    state = State.start(fast_nets(config), 2 * num_labeled, config)
+    state = State.start(fast_nets(config), config)
     state.epoch = config.warmup_epochs + config.rampup_epochs
     index = torch.arange(2 * num_labeled)
     division = Division(index[:num_labeled], index[num_labeled:], torch.rand(2 * num_labeled, dtype=torch.float64))
     return lambda: timed(lambda: train_epoch(state, 0, division, data, config))() / num_steps
 
 
-def _limit(config: Config) -> Work:
+def _limit(config: DivideMixSettings) -> Work:
     """The convolutions of a step: 4 B and 2 B rows forward (own net, peer), 4 B rows forward and backward."""
     keep_freed_memory()
     net = two_nets(config)[0].to(memory_format=torch.channels_last)  # type: ignore[call-overload]

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from benchmarks.contract import Options
-from dividemix.algorithm.dividemix import warm_up
-from dividemix.config import Config
+from dividemix.algorithm.dividemix import warm_up_epoch
 from dividemix.data.dataset import ArrayData
 from dividemix.data.noise import NoiseSpec, add_noise
 from dividemix.data.readers.cifar import read_cifar10
 from dividemix.engine.acceleration import compile_net
+from dividemix.engine.kernels.choice import choose_kernels, use_own_kernels
 from dividemix.engine.state import State
+from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.nets.build import build_net
 
 Images = NDArray[np.uint8]
@@ -77,7 +78,7 @@ def draw_images(num_images: int, *, num_classes: int = 10, side: int = 32) -> tu
     return np.clip(patterns[labels] + 40 * noise, 0, 255).astype(np.uint8), labels
 
 
-def array_data(images: Images, labels: Labels, config: Config) -> ArrayData:
+def array_data(images: Images, labels: Labels, config: DivideMixSettings) -> ArrayData:
     """The images as DivideMix trains on them."""
     return ArrayData(
         images,
@@ -89,32 +90,34 @@ def array_data(images: Images, labels: Labels, config: Config) -> ArrayData:
     )
 
 
-def two_nets(config: Config, *, num_classes: int = 10, side: int = 32) -> list[nn.Module]:
+def two_nets(config: DivideMixSettings, *, num_classes: int = 10, side: int = 32) -> list[nn.Module]:
     """Both nets as torch makes them: default memory format, eager."""
     return [build_net(config, num_classes=num_classes, image_shape=(side, side, 3), seed=k) for k in range(2)]
 
 
-def fast_nets(config: Config) -> list[nn.Module]:
-    """Both nets as a long run has them: channels_last, compiled."""
+def fast_nets(config: DivideMixSettings) -> list[nn.Module]:
+    """Both nets as a long run has them: channels_last, compiled, with the kernels that are faster here."""
     torch.compiler.reset()  # graphs of an earlier benchmark count against the compiler's limit
     nets = two_nets(config)
+    choice = choose_kernels("auto", nets[0], (32, 32, 3), config.batch_size)
     for net in nets:
         net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if choice.kernels == "own":
+            use_own_kernels(net)
         compile_net(net)
     return nets
 
 
 @cache
-def warmed_up(options: Options, config: Config) -> Mapping[str, Tensor]:
+def warmed_up(options: Options, config: DivideMixSettings) -> Mapping[str, Tensor]:
     """The tensors of a state in which both nets have had an epoch of warm-up: their losses tell samples apart."""
     given = pictures(options)
     data = array_data(given.train_images, given.train_labels, config)
-    state = State.start(two_nets(config), len(data.labels), config)
-    for k in range(2):
-        warm_up(state, k, data, config)
+    state = State.start(two_nets(config), config)
+    warm_up_epoch(state, data, config)
     return state.tensors()
 
 
-def restore(state: State, saved: Mapping[str, Tensor], config: Config) -> None:
+def restore(state: State, saved: Mapping[str, Tensor], config: DivideMixSettings) -> None:
     """Put the state where warm-up ends; `saved` stays as it is."""
     state.load({name: tensor.clone() for name, tensor in saved.items()}, config.warmup_epochs)

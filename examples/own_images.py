@@ -17,7 +17,7 @@ def make_folder(folder: Path, num_images: int = 1200, wrong: float = 0.2) -> Non
     """One subfolder per class, filled with images of the embedded set, a fifth of them in a wrong one."""
     source = read_fashion().limit_train(num_images)
     rng = np.random.default_rng(0)
-    for i, (image, label) in enumerate(zip(source.train_images, source.train_labels, strict=True)):
+    for i, (image, label) in enumerate(zip(source.train_images[:], source.train_labels, strict=True)):
         if rng.random() < wrong:
             label = rng.integers(len(source.classes))
         path = folder / source.classes[label].replace("/", " or ") / f"{i:04}.png"
@@ -35,7 +35,7 @@ def main() -> None:
     print(f"{issues.noise_rate:.0%} of the labels look wrong; the worst:")
     for row, _ in zip(issues.rows(), range(5), strict=False):
         print(f"  {row['path']}: given {row['given_label']}, suggested {row['predicted_label']}")
-    print(f"review them on {run.report()}")
+    print(f"review them on {run.directory.path / 'report.html'}")
     first = folder / next(issues.rows())["path"]
     print(f"{first}: {run.predict_proba([first]).round(2).tolist()}")
 

@@ -81,7 +81,7 @@ def _injected(fault: Fault) -> Iterator[Fault]:
             raise
         return fsync(descriptor)
 
-    os.fsync = torn_fsync
+    os.fsync = torn_fsync  # type: ignore[assignment]
     _active.append(fault)
     try:
         yield fault

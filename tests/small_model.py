@@ -6,19 +6,19 @@ import numpy as np
 import torch
 from PIL import Image
 
-from dividemix.config import Config
 from dividemix.model.model import Model
 from dividemix.nets.build import build_net
+from dividemix.nets.settings import NetSettings
 
 CLASSES = ("zebra", "ant", "bee, wild")  # not in order, one that CSV must quote
 
 
 def small_model(*, net: str = "small_cnn", num_nets: int = 2, image_shape: tuple[int, int, int] = (8, 8, 3)) -> Model:
     """Nets whose BatchNorm has seen images and whose predictions are far from even, so that a mix-up shows."""
-    config = Config(net=net, net_width=2)
+    settings = NetSettings(net=net, net_width=2)
     nets = []
     for k in range(num_nets):
-        built = build_net(config, num_classes=len(CLASSES), image_shape=image_shape, seed=k)
+        built = build_net(settings, num_classes=len(CLASSES), image_shape=image_shape, seed=k)
         height, width, channels = image_shape
         x = torch.randn(64, channels, height, width, generator=torch.Generator().manual_seed(k))
         with torch.no_grad():
@@ -27,7 +27,7 @@ def small_model(*, net: str = "small_cnn", num_nets: int = 2, image_shape: tuple
         nets.append(built)
     channels = image_shape[2]
     mean, std = (0.5, 0.4, 0.3)[:channels], (0.2, 0.25, 0.3)[:channels]
-    return Model(nets, classes=CLASSES, image_shape=image_shape, mean=mean, std=std, config=config)
+    return Model(nets, classes=CLASSES, image_shape=image_shape, mean=mean, std=std, net=settings)
 
 
 def small_images(number: int, image_shape: tuple[int, int, int] = (8, 8, 3)) -> np.ndarray:

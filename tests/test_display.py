@@ -1,42 +1,52 @@
 """What is shown, against lines and times worked out by hand."""
 
 import io
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from dividemix import display
-from dividemix.config import Config
 from dividemix.engine.progress import Progress
+from dividemix.planning.job import Job
 
-WARMUP = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": 12.345}
-MIX = {
+WARMUP: Any = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": 12.345}
+MIX: Any = {
     "epoch": 2,
     "phase": "mix",
     "seconds": 10.0,
     "test_acc": 50.0,
     "num_labeled": [30, 40],
+    "num_divided": 50,
     "clean_auc": [0.9, 0.75],
 }
 
 
-def run(*rows, method="dividemix", epochs=12, warmup_epochs=3):
+def run(*rows: Any, method: str = "dividemix", epochs: int = 12, warmup_epochs: int = 3) -> Any:
     """As much of a run as the display looks at."""
-    config = Config(epochs=epochs, warmup_epochs=warmup_epochs)
+    schedule = {"epochs": epochs} | ({"warmup_epochs": warmup_epochs} if method == "dividemix" else {})
     return SimpleNamespace(
         rows=list(rows),
-        job=SimpleNamespace(config=config, method=method),
-        material=SimpleNamespace(train=SimpleNamespace(labels=range(50))),
+        job=Job.of({"data": "toy.npz", "method": method, **schedule}),
         state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
         train=lambda: (row for row in rows),
     )
 
 
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The runs whose page was written."""
+    written: list[Any] = []
+    monkeypatch.setattr(display, "write_report", written.append)
+    return written
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3599.6, "1:00:00"), (7384, "2:03:04")]
 )
-def test_clock(seconds, shown):
+def test_clock(seconds: float, shown: str) -> None:
     assert display.clock(seconds) == shown
 
 
@@ -51,31 +61,35 @@ def test_clock(seconds, shown):
         (run(WARMUP, WARMUP | {"seconds": 4.0}, epochs=5, warmup_epochs=5), 3 * 3.0),
     ],
 )
-def test_seconds_left_are_judged_by_epochs_of_the_same_phase(shown, seconds):
+def test_seconds_left_are_judged_by_epochs_of_the_same_phase(shown: Any, seconds: float | None) -> None:
     assert display.seconds_left(shown) == seconds
 
 
-def test_an_epoch_in_one_line():
+def test_an_epoch_in_one_line() -> None:
     line = display.epoch_line(run(WARMUP, MIX, warmup_epochs=1), MIX)
     assert line == (
         "epoch  2/12  mix     test 50.00 %  labels kept 30 and 40 of 50  clean AUC 0.900 0.750  10.0 s  left 1:40"
     )
-    bare = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None}
+    bare: Any = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None}
     assert display.epoch_line(run(bare), bare) == "epoch  1/12  warmup  0.0 s  left 0:01"
 
 
-def test_elsewhere_than_on_a_terminal_plain_lines_are_shown(monkeypatch):
+def test_elsewhere_than_on_a_terminal_plain_lines_are_shown(monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> None:
     written = io.StringIO()
     monkeypatch.setattr(display, "console", Console(file=written, highlight=False))
-    display.watch(run(WARMUP))
+    watched = run(WARMUP)
+    display.watch(watched)
+    assert pages == [watched]
     assert written.getvalue() == display.epoch_line(run(WARMUP), WARMUP) + "\n"
 
 
-def test_a_terminal_shows_the_epoch_under_way(monkeypatch):
+def test_a_terminal_shows_the_epoch_under_way(monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> None:
     written = io.StringIO()
     terminal = Console(file=written, force_terminal=True, width=120, highlight=False, color_system=None)
     monkeypatch.setattr(display, "console", terminal)
-    display.watch(run(WARMUP))
+    watched = run(WARMUP)
+    display.watch(watched)
+    assert pages == [watched]
     shown = written.getvalue()
     assert display.epoch_line(run(WARMUP), WARMUP) in shown
     assert "epoch 2/12" in shown
@@ -83,10 +97,23 @@ def test_a_terminal_shows_the_epoch_under_way(monkeypatch):
     assert "3/8" in shown
 
 
-def test_an_interrupt_closes_the_training_which_saves_what_is_left():
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_line_is_broken_between_words_and_only_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=is_terminal, width=20, highlight=False, color_system=None)
+    monkeypatch.setattr(display, "console", console)
+    words = ["a", "run", "in", "a/folder/with-a-name/that-is-longer/than-the-terminal", "is", "saved"]
+    display.say(" ".join(words))
+    assert written.getvalue().split() == words
+    assert (written.getvalue().count("\n") > 1) == is_terminal
+
+
+def test_an_interrupt_closes_the_training_which_saves_what_is_left(pages: list[Any]) -> None:
     log = []
 
-    def train():
+    def train() -> Iterator[Any]:
         try:
             yield WARMUP
             raise KeyboardInterrupt
@@ -98,14 +125,16 @@ def test_an_interrupt_closes_the_training_which_saves_what_is_left():
     with pytest.raises(KeyboardInterrupt):
         display.watch(stopped)
     assert log == ["saved"]
+    assert pages == []  # a page is of a finished run
 
 
-def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown():
-    known = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": 0.9876, "seconds": 65}
-    unknown = dict.fromkeys(known) | {"seconds": 5}
+def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown() -> None:
+    known: dict[str, Any] = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": 0.9876, "seconds": 65}
+    unknown: dict[str, Any] = dict.fromkeys(known) | {"seconds": 5}
     known["epochs"], unknown["epochs"] = 4, 3
     written = io.StringIO()
-    table = display.result_table([{"method": "cross_entropy"} | unknown, {"method": "dividemix"} | known])
+    summaries: list[Any] = [{"method": "cross_entropy"} | unknown, {"method": "dividemix"} | known]
+    table = display.result_table(summaries)
     Console(file=written, width=100).print(table)
     lines = [line.replace("│", " ").split() for line in written.getvalue().splitlines()]
     assert ["cross_entropy", "-", "-", "-", "-", "0:05"] in lines
@@ -113,10 +142,17 @@ def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown():
     assert "mean of last 4 " in written.getvalue()
 
 
-def test_the_table_shows_the_kept_epoch_where_validation_samples_chose_one():
-    figures = {"final_acc": 80.0, "best_acc": 81.25, "last_acc": 79.5, "clean_auc": None, "seconds": 5, "epochs": 20}
+def test_the_table_shows_the_kept_epoch_where_validation_samples_chose_one() -> None:
+    figures: dict[str, Any] = {
+        "final_acc": 80.0,
+        "best_acc": 81.25,
+        "last_acc": 79.5,
+        "clean_auc": None,
+        "seconds": 5,
+        "epochs": 20,
+    }
     chosen = figures | {"method": "dividemix", "kept_acc": 80.5, "kept_val_acc": 61.0}
-    others = [
+    others: list[Any] = [
         figures | {"method": "cross_entropy", "kept_acc": 80.0},  # the last epoch
         dict.fromkeys(figures) | {"method": "untested", "seconds": 5, "epochs": 20},
     ]

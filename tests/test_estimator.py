@@ -36,7 +36,7 @@ EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 
 
 @pytest.mark.slow
-@parametrize_with_checks([DivideMixClassifier(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)
+@parametrize_with_checks([DivideMixClassifier(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)  # type: ignore[untyped-decorator]
 def test_it_is_a_scikit_learn_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -51,7 +51,8 @@ def mislabeled(y: NDArray[np.int64], share: float, seed: int) -> NDArray[np.int6
 
 def blobs(num_samples: int = 120) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Three classes that are easily told apart."""
-    return make_blobs(num_samples, centers=[(0, 0), (4, 0), (0, 4)], random_state=0)
+    X, y = make_blobs(num_samples, centers=[(0, 0), (4, 0), (0, 4)], random_state=0)
+    return X, y
 
 
 # It learns.
@@ -126,7 +127,7 @@ def test_string_labels_are_learned_as_numbers_are() -> None:
 
 def test_an_int_repeats_a_training_and_leaves_global_generators_alone() -> None:
     X, y = blobs()
-    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]["key"].copy()
     first, again, other = (
         clone(DivideMixClassifier(**QUICK)).set_params(random_state=seed).fit(X, y).predict_proba(X)
         for seed in (0, 0, 1)
@@ -134,7 +135,7 @@ def test_an_int_repeats_a_training_and_leaves_global_generators_alone() -> None:
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
     assert torch.equal(torch.get_rng_state(), torch_state)
-    np.testing.assert_array_equal(np.random.get_state()[1], numpy_state)
+    np.testing.assert_array_equal(np.random.get_state(legacy=False)["state"]["key"], numpy_state)
 
 
 @pytest.mark.slow

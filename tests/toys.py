@@ -1,14 +1,21 @@
-"""A data set and settings so small that an epoch takes hundredths of a second, and looks at what a training left."""
+"""A data set, settings and runs so small that an epoch takes hundredths of a second, and what a run leaves on disk."""
 
+import itertools
 import json
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from dividemix.judging.records import EpochRow
+from dividemix.planning.job import Job, known_to
+from dividemix.report.of_run import write_report
+from dividemix.runs.run import Run
+
 NUM_TRAIN, NUM_TEST, NUM_CLASSES = 40, 12, 4
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "net": "small_cnn",
     "net_width": 2,
     "batch_size": 8,
@@ -41,6 +48,48 @@ def save_toy(folder: Path, **changes: Any) -> Path:
     path = folder / "toy.npz"
     np.savez(path, **toy_arrays(**changes))
     return path
+
+
+def toy_job(folder: Path, **changes: Any) -> Job:
+    """A job on the folder's toy.npz, which is made if it is absent, with other settings where they are named."""
+    data = folder / "toy.npz" if (folder / "toy.npz").exists() else save_toy(folder)
+    settings = known_to(changes.get("method", "dividemix"), SETTINGS)
+    return Job.of({"data": str(data), "noise": "symmetric:0.4"} | settings | changes)
+
+
+def trained(path: Path, job: Job, num_epochs: int | None = None) -> Run:
+    """A new run after so many epochs; without a number, after all of them, with its page."""
+    run = Run.create(path, job)
+    with closing(run.train()) as epochs:
+        for _ in itertools.islice(epochs, num_epochs):
+            pass
+    if num_epochs is None:
+        write_report(run)
+    return run
+
+
+def finish(run: Run) -> Run:
+    """The run after its last epoch, with its page: what the faces do to a run."""
+    for _ in run.train():
+        pass
+    write_report(run)
+    return run
+
+
+def epoch_row(epoch: int, **values: Any) -> EpochRow:
+    """A line of metrics.jsonl of an epoch in which nothing was measured but the values."""
+    row: EpochRow = {
+        "epoch": epoch,
+        "phase": "mix",
+        "selects": True,
+        "seconds": 0.0,
+        "profile": {},
+        "losses": {},
+        "figures": {},
+        "test_acc": None,
+    }
+    row.update(cast(EpochRow, values))
+    return row
 
 
 def settled(run: Path) -> dict[str, Any]:

@@ -1,63 +1,49 @@
 """DivideMix: train image classifiers on noisy labels.
 
-Importing this package loads neither torch nor numpy; the names below are looked up when they are first used.
+Importing this package loads neither torch nor numpy: each name below is imported when it is first used.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dividemix.algorithm.dividemix import EpochReport, fit
     from dividemix.api import find_label_issues, train
-    from dividemix.config import Config
     from dividemix.engine.state import State
     from dividemix.errors import DivergedError, InputError
     from dividemix.estimator import DivideMixClassifier as DivideMixClassifier
     from dividemix.judging.label_issues import LabelIssues
+    from dividemix.methods import METHODS, find_method
+    from dividemix.methods.loop import fit
+    from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase
     from dividemix.model.model import Model
     from dividemix.planning.job import Job
-    from dividemix.planning.presets import PRESETS, preset_config
+    from dividemix.planning.presets import PRESETS, preset_settings
     from dividemix.runs.run import Run
 
 _HOMES = {
-    "Config": "config",
-    "preset_config": "planning.presets",
-    "PRESETS": "planning.presets",
-    "InputError": "errors",
-    "DivergedError": "errors",
-    "State": "engine.state",
-    "EpochReport": "algorithm.dividemix",
-    "fit": "algorithm.dividemix",
-    "Job": "planning.job",
-    "Run": "runs.run",
-    "LabelIssues": "judging.label_issues",
-    "Model": "model.model",
-    "train": "api",
-    "find_label_issues": "api",
-    "DivideMixClassifier": "estimator",
+    "api": ("find_label_issues", "train"),
+    "engine.state": ("State",),
+    "errors": ("DivergedError", "InputError"),
+    "estimator": ("DivideMixClassifier",),
+    "judging.label_issues": ("LabelIssues",),
+    "methods": ("METHODS", "find_method"),
+    "methods.loop": ("fit",),
+    "methods.method": ("EpochReport", "Method", "MethodSettings", "Phase"),
+    "model.model": ("Model",),
+    "planning.job": ("Job",),
+    "planning.presets": ("PRESETS", "preset_settings"),
+    "runs.run": ("Run",),
 }
 
-# DivideMixClassifier is not among them: it needs an extra, and a star must not.
-__all__ = [
-    "Config",
-    "DivergedError",
-    "EpochReport",
-    "InputError",
-    "Job",
-    "LabelIssues",
-    "Model",
-    "PRESETS",
-    "Run",
-    "State",
-    "find_label_issues",
-    "fit",
-    "preset_config",
-    "train",
-]
+# DivideMixClassifier needs an extra, and `from dividemix import *` must work without it.
+__all__ = ["train", "find_label_issues", "Run", "Model", "LabelIssues", "Job"]
+__all__ += ["PRESETS", "preset_settings", "InputError", "DivergedError"]
+__all__ += ["METHODS", "find_method", "fit", "Method", "MethodSettings", "Phase", "EpochReport", "State"]
 
 
 def __getattr__(name: str) -> Any:
-    """The public name, imported from its home."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dividemix' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dividemix.{_HOMES[name]}"), name)
+    """The public name, imported from its module."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"dividemix.{home}"), name)
+    raise AttributeError(f"module 'dividemix' has no attribute {name!r}")

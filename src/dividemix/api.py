@@ -1,7 +1,6 @@
-"""The package from Python: train on data of any kind, find the labels that are wrong."""
+"""The package from Python: train on noisy labels, and find the wrong ones."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,11 +11,9 @@ from numpy.typing import NDArray
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.display import watch
 from dividemix.errors import InputError
-from dividemix.planning.choices import Choice
-from dividemix.planning.defaults import choose
-from dividemix.planning.job import Job, data_name
-from dividemix.planning.presets import preset_fields, preset_for
-from dividemix.runs.directory import free_directory, refuse_existing
+from dividemix.planning.plan import make_plan
+from dividemix.report.of_run import write_report
+from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
 
 _OF_ARRAYS = ("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "image_size", "memory_gb")
@@ -34,60 +31,57 @@ def train(
     keep_data: bool = True,
     **settings: Any,
 ) -> Run:
-    """A finished run on images with labels that may be wrong.
+    """Train on images with labels that may be wrong, and return the finished run.
 
-    `data` is whatever the command line takes: a folder, a table, an .npz file, a built-in name. Or it is images that a
-    program holds, with `labels`: arrays, tensors, lists of paths or of Pillow images, a Hugging Face data set; then
-    `true_labels`, `test`, `test_labels` and `classes` may be given as well, and the run directory keeps a copy, without
-    which (`keep_data=False`) the run cannot be loaded again. Without `preset` it is the one that the command line takes
-    for such data. `settings` are the command line's flags by name, such as epochs=20 or noise="symmetric:0.5".
+    `data` is what the command line takes: a folder, a table, an .npz file, or the name of a built-in set. Or it is
+    images in memory, with `labels`: arrays, tensors, lists of paths or of Pillow images, or a Hugging Face data set.
+    Then `true_labels`, `test`, `test_labels` and `classes` may be given, too. The run directory keeps a copy of images
+    in memory. With `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is
+    chosen by the data, as on the command line. `settings` are the flags of the command line by name, such as
+    epochs=20 or noise="symmetric:0.5".
 
     Raises:
-        InputError: for whatever is wrong with the data or a setting.
+        InputError: if something is wrong with the data or a setting.
     """
     source = None
     if labels is not None or not isinstance(data, str | os.PathLike):
         source = read_arrays(data, labels, **{key: settings.pop(key) for key in _OF_ARRAYS if key in settings})
         if keep_data and not source.in_memory:
-            raise InputError("the images exceed memory_gb: raise it, or do without a copy by keep_data=False")
+            raise InputError("the images exceed memory_gb: raise it, or keep no copy with keep_data=False")
         data = "data.npz"
     given = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in ({"data": data} | settings).items()
     }
-    path = free_directory(data_name(given["data"])) if out is None else Path(out)
-    refuse_existing(path, overwrite=overwrite)
-    preset = preset or preset_for(given["data"], given.get("noise", "none"))
-    if minutes is not None and (preset != "default" or "epochs" in given):
-        raise InputError("minutes chooses the epochs of preset 'default': leave out epochs and other presets")
-    job = Job.of(preset_fields(preset) | given)
-    from_program = source is not None
-    if source is not None and job.limit_train is not None:
-        source = source.limit_train(job.limit_train)
-        job = replace(job, limit_train=None)  # so that it is not limited again when the run is loaded
-    choices: list[Choice] = []
-    if preset == "default":
-        source, choices = choose(job, given, minutes=minutes, source=source)
-        job = Job.of(job.values() | {choice.name: choice.value for choice in choices})
+    if out is not None:
+        refuse_existing(Path(out), overwrite=overwrite)  # before the data is read, which may take minutes
+    plan = make_plan(given, preset=preset, minutes=minutes, source=source)
     run = Run.create(
-        path, job, overwrite=overwrite, source=source, choices=choices, keep_data=keep_data and from_program
+        Path("runs") / plan.name if out is None else Path(out),
+        plan.job,
+        overwrite=overwrite,
+        source=plan.source,
+        choices=plan.choices,
+        keep_data=keep_data and source is not None,
+        numbered=out is None,
     )
     if progress:
         watch(run)
     else:
         for _ in run.train():
             pass
+        write_report(run)
     return run
 
 
 def find_label_issues(
     data: Any, labels: Any = None, *, return_indices_ranked_by_score: bool = False, **settings: Any
 ) -> NDArray[Any]:
-    """Which labels are wrong: a mask (N,), or the indices of the flagged samples, worst first.
+    """Find the wrong labels: a mask (N,), or the indices of the flagged samples, worst first.
 
-    Both count all N samples as they were given: the elements of `data`, the rows of a table, the images of a folder in
-    natural order. One that was not used, as it cannot be read or for a limit, is not flagged. `settings` are those of
-    `train`. Nothing is left on the disk; to keep the model and the report, use `train`.
+    N counts all samples as given: the elements of `data`, the rows of a table, the images of a folder in natural
+    order. A sample that was not used (it cannot be read, or a limit excludes it) is not flagged. `settings` are those
+    of `train`. No files are kept: use `train` to keep the model and the report.
     """
     settings.setdefault("progress", False)
     with TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Writing a file so that it is there whole or not at all, whatever stops the process or the machine."""
+"""Write a file completely or not at all, even if the process or the machine stops in between."""
 
 import os
 from collections.abc import Iterator
@@ -9,16 +9,16 @@ from typing import BinaryIO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, which takes the place of path on leaving: a neighbour, flushed to the disk, then renamed.
+    """Open a temporary file next to path. On leaving, flush it to the disk and rename it to path.
 
-    A link stays one, and the file it leads to is replaced. A terminal or a pipe is written to as it is.
+    If path is a link, its target is replaced. A terminal or a pipe is written to directly.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
     target = path.resolve()
-    temporary = target.with_name(f".{target.name}.tmp")  # always the same: what a killed process left is taken up
+    temporary = target.with_name(f".{target.name}.tmp")  # a fixed name, so that the rest of a killed process is reused
     try:
         with temporary.open("wb") as file:
             yield file
@@ -27,13 +27,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error  # a failed write does not say where
+        raise OSError(error.errno, error.strerror, str(path)) from error  # the error of a failed write has no path
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write content to path, whole or not at all."""
+    """Write content to path, completely or not at all."""
     with replacing(path) as file:
         file.write(content)
 
@@ -44,7 +44,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in the folder last through a power cut, where folders can be opened (not on Windows)."""
+    """Make a rename in the folder survive a power cut, where folders can be opened (not on Windows)."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

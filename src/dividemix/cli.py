@@ -1,43 +1,39 @@
-"""The command line: one parser over the commands, one line and exit code 2 for what a user can mend."""
+"""The command line: one parser for all commands; an error that the user can fix is one line and exit code 2."""
 
 import argparse
 import difflib
+import re
+import shutil
 import sys
+import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NoReturn
 
-from dividemix.commands import data, evaluate, export, predict, presets, relabel, reproduce, train
+from dividemix.commands import data, evaluate, export, methods, predict, presets, relabel, reproduce, train
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import DivergedError, InputError
 
-_DESCRIPTION = "Train image classifiers on noisy labels with DivideMix."
-_COMMANDS = {
-    "train": train,
-    "evaluate": evaluate,
-    "predict": predict,
-    "export": export,
-    "relabel": relabel,
-    "presets": presets,
-    "reproduce": reproduce,
-    "data": data,
-}
+_ORDER = (train, evaluate, predict, export, relabel, presets, methods, reproduce, data)
+_COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, 2 for what the user can mend, 130 or 143 when interrupted."""
-    parser = _parser()
+    """Run a command and return the exit code: 0, 2 for an error that the user can fix, 130 or 143 if interrupted."""
+    flags: Container[str] = ()
     try:
-        arguments, unknown = parser.parse_known_args(argv)
+        words = _with_underscores(sys.argv[1:] if argv is None else argv)
+        arguments, unknown = _parser(words).parse_known_args(words)
+        flags = arguments.used._option_string_actions
         if unknown:
             raise InputError(_unknown(unknown[0], arguments.used))
-        warnings.showwarning = _show_warning
+        warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")
         code: int = arguments.command(arguments)
         return code
     except (InputError, DivergedError) as error:
-        return _complain(str(error))
+        return _complain(_with_dashes(str(error), flags))
     except KeyboardInterrupt:
-        print("dividemix: interrupted", file=sys.stderr)
+        _say("interrupted")
         return 130
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -45,20 +41,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        return _complain("out of memory: take smaller images, fewer at a time, or a smaller network")
+        return _complain("out of memory: use smaller images, fewer at a time, or a smaller network")
 
 
 def _complain(message: str) -> int:
-    print(f"dividemix: error: {' '.join(message.split())}", file=sys.stderr)
+    _say(f"error: {message}")
     return 2
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"dividemix: warning: {message}", file=sys.stderr)
+def _say(message: str) -> None:
+    """Print a message on standard error: one line, which a terminal shows broken between words."""
+    line = " ".join(f"dividemix: {message}".split())
+    if sys.stderr.isatty():
+        line = textwrap.fill(line, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr)
+
+
+def _with_underscores(words: Sequence[str]) -> list[str]:
+    """The words of the command line, with --batch-size as --batch_size. What follows a lone -- stays as it is."""
+    end = words.index("--") if "--" in words else len(words)
+    flags = [re.sub("^--[^=]+", lambda flag: "--" + flag[0][2:].replace("-", "_"), word) for word in words[:end]]
+    return [*flags, *words[end:]]
+
+
+def _with_dashes(message: str, flags: Container[str]) -> str:
+    """The message with a flag's dashes: "lr is ..." becomes "--lr is ...", "... a smaller lr" "... a smaller --lr"."""
+    names = r"^\w+(?= is )|(?<= smaller )\w+$"
+    return re.sub(names, lambda name: f"--{name[0]}" if f"--{name[0]}" in flags else name[0], message)
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, with errors as InputError; what it parsed has itself as `used`, or the command's parser inside it."""
+    """argparse with InputError for its errors. `used` of the result is the parser of the command, or the main one."""
 
     def __init__(self, **settings: Any):
         super().__init__(**settings, allow_abbrev=False)
@@ -69,27 +82,31 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _unknown(word: str, used: argparse.ArgumentParser) -> str:
-    """What is wrong with a word that the parser in use does not know, and the flag of its that may be meant."""
+    """The message for a word that the parser does not know, with the flag that the user may have meant."""
     see = f"see {used.prog} --help"
     if not word.startswith("-"):
-        return f"{word!r} is one word too many: {see}"
+        return f"unexpected argument {word!r}: {see}"
     flag = word.partition("=")[0]
-    near = difflib.get_close_matches(flag, used._option_string_actions, n=1)
-    return f"unknown flag {flag}: " + (f"did you mean {near[0]}?" if near else see)
+    names = [known.lstrip("-") for known in used._option_string_actions]
+    near = difflib.get_close_matches(flag.lstrip("-"), names, n=1, cutoff=0.65)
+    return f"unknown flag {flag}: " + (f"did you mean --{near[0]}?" if near else see)
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="dividemix", description=_DESCRIPTION)
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
+def _parser(words: Sequence[str]) -> _Parser:
+    parser = _Parser(prog="dividemix", description="Train image classifiers on noisy labels.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
-        epilog = getattr(command, "EPILOG", None)
-        command.add(commands.add_parser(name, help=command.HELP, epilog=epilog))
+        added = commands.add_parser(name, help=command.HELP, epilog=getattr(command, "EPILOG", None))
+        if command is not train:
+            command.add(added)
+        elif name in words:  # its flags depend on the method that the words name
+            train.add(added, words)
     return parser
 
 
 class _Version(argparse.Action):
-    """--version, looked up only when asked for."""
+    """--version. The version is looked up only when this flag is given."""
 
     def __call__(self, *_: object, **__: object) -> None:
         from importlib import metadata

@@ -1,9 +1,9 @@
-"""What a person sees while a run trains: a line for each epoch and, on a terminal, a bar for the epoch under way."""
+"""What a person sees while a run trains: a line for each epoch and, on a terminal, a bar for the current epoch."""
 
+import textwrap
 import time
 from collections.abc import Iterable
-from contextlib import closing
-from typing import Any
+from contextlib import closing, nullcontext
 
 from rich.console import Console
 from rich.live import Live
@@ -11,56 +11,61 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dividemix.judging.records import EpochRow, RunSummary
+from dividemix.methods import find_method
+from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
-
-# What a mix epoch takes in warm-up epochs, until one has been measured: about three times the arithmetic.
-_MIX_PER_WARMUP = 3.5
 
 console = Console(highlight=False, markup=False, emoji=False)
 
 
+def say(text: str) -> None:
+    """Print a line. A terminal shows a long one broken between words, never inside a word."""
+    if console.is_terminal:
+        text = textwrap.fill(text, console.width, break_long_words=False, break_on_hyphens=False)
+    console.print(text, soft_wrap=True)
+
+
 def watch(run: Run) -> None:
-    """Train the run to its end, showing each epoch as it ends; on an interrupt, leave once all is saved."""
-    with closing(run.train()) as epochs:
-        if not console.is_terminal:
-            for row in epochs:
-                console.print(epoch_line(run, row), soft_wrap=True)
-            return
-        with Live(_Bar(run), console=console, refresh_per_second=4, transient=True):
-            for row in epochs:
-                console.print(epoch_line(run, row))
+    """Train the run to its end, show each epoch, and write the report. An interrupt ends it after all is saved."""
+    bar = Live(_Bar(run), console=console, refresh_per_second=4, transient=True)
+    with closing(run.train()) as epochs, bar if console.is_terminal else nullcontext():
+        for row in epochs:
+            say(epoch_line(run, row))
+    write_report(run)
 
 
-def epoch_line(run: Run, row: dict[str, Any]) -> str:
-    """An epoch in one line: how far, how good, how the samples were split."""
-    num_epochs = run.job.config.epochs
-    phase = "train" if run.job.method == "cross_entropy" else row["phase"]
-    words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{phase:6}"]
+def epoch_line(run: Run, row: EpochRow) -> str:
+    """An epoch in one line: its number, its accuracy, and how the samples were divided."""
+    num_epochs = run.job.settings.epochs
+    words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{row['phase']:6}"]
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
     if "num_labeled" in row:
-        num_samples = run.job.config.num_divided(len(run.material.train.labels))
-        words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))} of {num_samples}")
-    if row.get("clean_auc"):
-        words.append(f"clean AUC {' '.join(f'{auc:.3f}' for auc in row['clean_auc'])}")
+        words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))} of {row['num_divided']}")
+    if aucs := row.get("clean_auc"):
+        words.append(f"clean AUC {' '.join(f'{auc:.3f}' for auc in aucs)}")
     words.append(f"{row['seconds']:.1f} s")
-    left = seconds_left(run)
-    if left:
+    if left := seconds_left(run):
         words.append(f"left {clock(left)}")
     return "  ".join(words)
 
 
 def seconds_left(run: Run) -> float | None:
-    """Seconds that the epochs still to come will take, judged by those of the same phase; None before the first one."""
-    config, done = run.job.config, run.state.epoch
-    last_warmup = config.epochs if run.job.method == "cross_entropy" else config.warmup_epochs
-    left = {"warmup": max(last_warmup - done, 0), "mix": config.epochs - max(done, last_warmup)}
-    took = {phase: [row["seconds"] for row in run.rows if row["phase"] == phase] for phase in left}
-    if not took["warmup"]:
-        return None
-    warmup: float = sum(took["warmup"]) / len(took["warmup"])
-    mix: float = sum(took["mix"]) / len(took["mix"]) if took["mix"] else _MIX_PER_WARMUP * warmup
-    return left["warmup"] * warmup + left["mix"] * mix
+    """Seconds that the remaining epochs will take, estimated from those of the same phase; None before the first one.
+
+    For a phase without a measured epoch, the last measured phase and the costs that the method states are used.
+    """
+    left, begin, unit = 0.0, 0, None  # unit: seconds of an epoch of cost 1
+    for phase in find_method(run.job.method).phases(run.job.settings):
+        took = [row["seconds"] for row in run.rows[begin : begin + phase.num_epochs]]
+        if took:
+            unit = sum(took) / len(took) / phase.cost
+        if unit is None:
+            return None
+        left += (phase.num_epochs - len(took)) * phase.cost * unit
+        begin += phase.num_epochs
+    return left
 
 
 def clock(seconds: float) -> str:
@@ -70,8 +75,8 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def result_table(summaries: Iterable[dict[str, Any]]) -> Table:
-    """The runs' figures side by side; with those of the kept epochs where validation samples chose any."""
+def result_table(summaries: Iterable[RunSummary]) -> Table:
+    """A table of the runs' results, with those of the kept epoch if validation samples chose it in any run."""
     summaries = list(summaries)
     num_last = min(10, max(summary["epochs"] for summary in summaries))
     columns = {"final": "final_acc", "best": "best_acc", f"mean of last {num_last}": "last_acc"}
@@ -93,19 +98,18 @@ def result_table(summaries: Iterable[dict[str, Any]]) -> Table:
 
 
 class _Bar:
-    """The epoch under way, read off the run's progress each time it is drawn."""
+    """The current epoch, read from the run's progress each time the bar is drawn."""
 
     def __init__(self, run: Run):
         self._run = run
         self._started = time.monotonic()
 
     def __rich__(self) -> Table:
-        progress, config = self._run.state.progress, self._run.job.config
+        progress, num_epochs = self._run.state.progress, self._run.job.settings.epochs
+        epoch, left = min(self._run.state.epoch + 1, num_epochs), seconds_left(self._run)
         row = Table.grid(padding=(0, 1))
-        epoch = min(self._run.state.epoch + 1, config.epochs)
-        left = seconds_left(self._run)
         row.add_row(
-            Text(f"epoch {epoch}/{config.epochs}", style="bold"),
+            Text(f"epoch {epoch}/{num_epochs}", style="bold"),
             Text(f"{progress.doing or 'preparing':10}"),
             ProgressBar(total=progress.num_steps, completed=progress.step, width=32),
             Text(f"{progress.step}/{progress.num_steps}"),

@@ -1,24 +1,24 @@
-"""What can go wrong that is not a bug: one exception class per way out, one warning class per degenerate case."""
+"""What can go wrong that is not a bug: exceptions that end a command, and warnings for degenerate cases."""
 
 
 class InputError(ValueError):
-    """Something the user gave is wrong: the message is one line with what, where, what is allowed and what to do."""
+    """Something the user gave is wrong. The message is one line: what, where, what is allowed, what to do."""
 
 
 START_AGAIN = "start again: move the run directory away, or train with --overwrite"  # what to do with a damaged run
 
 
 class DivergedError(RuntimeError):
-    """Training left the numbers: a loss or a weight is not finite, so going on would only write NaN."""
+    """A loss or a weight became NaN or infinite, so training stops."""
 
 
 class DegenerateDivisionWarning(UserWarning):
-    """A division that says nothing (all losses equal) or leaves a side empty; training goes on in a defined way."""
+    """A division that says nothing (all losses are equal) or has an empty side. Training continues in a defined way."""
 
 
 class CompilationWarning(UserWarning):
-    """A net, or a part of it, could not be compiled and runs as it is, slower but the same."""
+    """A net, or a part of it, could not be compiled. It runs uncompiled: slower, with the same result."""
 
 
 class DamagedImageWarning(UserWarning):
-    """An image that turned out to be damaged while training and is taken for a black one."""
+    """An image turned out to be damaged during training and is replaced by a black one."""

@@ -5,7 +5,6 @@ Shapes: n samples, d features, H x W pixels, C classes.
 
 import math
 import warnings
-from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -14,17 +13,21 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from dividemix.algorithm.dividemix import EpochReport, fit
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.config import Config
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.engine.device import choose_device
 from dividemix.errors import DegenerateDivisionWarning, InputError
 from dividemix.judging.label_issues import find_issues
+from dividemix.methods import find_method
+from dividemix.methods.loop import fit
+from dividemix.methods.method import EpochReport, TrainingSets
+from dividemix.planning.choices import as_settings
+from dividemix.planning.defaults import net_for
+from dividemix.planning.job import Job
+from dividemix.planning.plan import make_draft
 from dividemix.planning.prepare import start
-from dividemix.planning.presets import preset_config
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -38,19 +41,20 @@ except ImportError as error:
 
 
 class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifier for labels of which many may be wrong.
+    """Classifier for labels of which many may be wrong; how many need not be known.
 
-    Two networks take turns to divide the samples into rightly and wrongly labeled ones by their losses, and train each
-    other on them. Without knowing the noise: what is not a parameter here is as in the preset `default`.
+    Two networks divide the samples, by losses and predictions, into those that keep their label and those that get a
+    new one. Each trains on the other's division. Settings of the method that are not parameters here are those of the
+    preset `default`.
 
     Parameters
     ----------
     epochs : int, default=30
-        Epochs in all, warm-up included.
+        Number of epochs, including warm-up.
     warmup_epochs : int, default=5
         Epochs of ordinary training before the first division.
     batch_size : int, default=32
-        Labeled samples, and unlabeled ones, in a step; at most a quarter of the samples are taken.
+        Labeled samples, and as many unlabeled ones, in a step; fewer if this is more than a quarter of the samples.
     lr : float, default=0.02
         Learning rate of SGD; it falls to zero along a cosine.
     net : str or None, default=None
@@ -58,17 +62,18 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     net_width : int or None, default=None
         Units of a hidden layer, or channels of the first stage. None is 64 for vectors, 16 for images.
     noise_std : float, default=0.1
-        Deviation of the Gaussian noise that makes a view of a vector, in deviations of each feature. Images are
-        shifted at random instead.
+        Standard deviation of the Gaussian noise that makes a view of a vector, as a multiple of each feature's own.
+        Images are shifted at random instead.
     lambda_u : float, default=25.0
-        Weight of the loss on unlabeled samples; how much of it is in force depends on the noise that is estimated.
+        Weight of the loss on unlabeled samples at 50 % estimated noise or more; it is smaller below, 0 up to 25 %.
     lambda_r : float, default=0.0
-        Weight of the regulariser that asks for all classes equally often; 1 helps against heavy noise where they are.
+        Weight of the regulariser that pushes predictions towards equally frequent classes. 1 helps against heavy
+        noise if the classes are equally frequent.
     clean_threshold : float, default=0.5
-        Clean probability from which a sample keeps its label. Above the preset's, since small networks on few samples
-        learn wrong labels by heart, which makes them look plausible.
+        Clean probability from which a sample keeps its label. It is higher than the preset's, since small networks
+        memorise wrong labels of few samples, which makes these labels look plausible.
     division : {"global", "per_class"}, default="global"
-        Whether losses are compared among all samples, or among those of one given label.
+        Whether losses are compared among all samples or among samples with the same given label.
     alpha : float, default=0.5
         Parameter of mixup's Beta distribution.
     random_state : int, RandomState or None, default=None
@@ -89,18 +94,18 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     nets_ : list of torch.nn.Module
         The trained networks.
     clean_prob_ : ndarray of shape (n,)
-        Probability that the label of each training sample is right; mean over the networks.
+        Probability that each training sample's label is right; mean over the networks.
     label_scores_ : ndarray of shape (n,)
-        Probability that the networks give to the label of each training sample; low is bad.
+        Predicted probability of each training sample's label; low values mark suspicious labels.
     is_label_issue_ : ndarray of shape (n,)
-        Training samples whose clean probability is below a half, and for which another label is predicted.
+        Whether a training sample's clean probability is below 0.5 and another label is predicted for it.
     loss_curve_ : list of float
-        The warm-up's loss, then L_X, by epoch; mean over the networks.
+        The loss of each warm-up epoch, then L_X of each later epoch; mean over the networks.
 
     Notes
     -----
-    It wins where right labels would tell the classes well apart. On two features and two classes with 40 % wrong labels
-    it is no better than an ordinary network, and where one class is rare a linear model may be better.
+    It helps most where the classes can be separated well from correct labels. On two features and two classes with
+    40 % wrong labels it is no better than an ordinary network. If one class is rare, a linear model may be better.
 
     Examples
     --------
@@ -161,30 +166,25 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(f"y holds one class, {self.classes_[0]!r}: at least two classes are needed")
+            raise InputError(f"y has one class, {self.classes_[0]!r}: it must have at least two")
         if not (isinstance(self.noise_std, Real) and 0 <= self.noise_std < math.inf):
-            raise InputError(f"noise_std is {self.noise_std!r}: a number from 0 is needed")
+            raise InputError(f"noise_std is {self.noise_std!r}: it must be a finite number >= 0")
         self.input_shape_ = shape or rows.shape[1:]
         self.mean_, self.std_ = pixel_statistics(rows.reshape(-1, *shape)) if shape else feature_statistics(rows)
-        config, device = self._config(len(rows)), choose_device(self.device)
+        job, device = self._job(len(rows)), choose_device(self.device)
+        method, s = find_method(job.method), job.settings
         data = self._data(rows, labels, device)
-        state = start(
-            config,
-            "dividemix",
-            num_classes=len(self.classes_),
-            image_shape=self.input_shape_,
-            num_samples=len(rows),
-            device=device,
-        )
+        sets = TrainingSets(data)
+        state = start(job.method, s, sets, num_classes=len(self.classes_), shape=self.input_shape_, device=device)
         with warnings.catch_warnings():
-            # Small data, and data without wrong labels, often divides like that: nothing for a user to act upon.
+            # Small data, and data without wrong labels, is often divided like that: a user need not act on it.
             warnings.simplefilter("ignore", DegenerateDivisionWarning)
-            self.loss_curve_ = [self._watch(report) for report in fit(state, data, config)]
-            issues = find_issues(state.nets, data, config, classes=tuple(map(str, self.classes_)))
+            self.loss_curve_ = [self._watch(report) for report in fit(method, state, sets, s)]
+            issues = find_issues(method.judge(state, data, s), labels, classes=tuple(map(str, self.classes_)))
         self.clean_prob_ = issues.clean_prob.mean(axis=0)
         self.label_scores_ = issues.label_score
         self.is_label_issue_ = issues.is_label_issue
-        self.nets_ = [net.cpu() for net in state.nets]  # so that a pickle of them opens anywhere
+        self.nets_ = [net.cpu() for net in state.predictors]  # so that a pickle of them loads anywhere
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
@@ -192,61 +192,50 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         rows, shape = _rows(X)
         rows = validate_data(self, rows, reset=False, dtype=None if shape else _FLOATS)
-        if (shape or rows.shape[1:]) != self.input_shape_:
-            raise InputError(f"samples of X have shape {shape or rows.shape[1:]}: fitted were {self.input_shape_}")
+        found = shape or rows.shape[1:]
+        if found != self.input_shape_:
+            raise InputError(f"samples of X have shape {found}: they must have that of fit, {self.input_shape_}")
         data = self._data(rows, np.zeros(len(rows), np.int64), torch.device("cpu"))
         probs: NDArray[np.float32] = predict_probs(self.nets_, data).mean(dim=0).numpy()
         return probs
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The likeliest label of each sample of X, (n,)."""
-        probs = self.predict_proba(X)
+        """The most likely label of each sample of X, (n,)."""
+        probs = self.predict_proba(X)  # before classes_ is read: it checks that there was a fit
         predicted: NDArray[Any] = self.classes_[probs.argmax(axis=1)]
         return predicted
 
-    def _config(self, num_samples: int) -> Config:
-        """The parameters as a configuration."""
-        fields = self.get_params(deep=False)
+    def _job(self, num_samples: int) -> Job:
+        """The parameters, completed by the preset `default`, as a job."""
+        given = self.get_params(deep=False)
         for name in ("noise_std", "random_state", "verbose"):
-            del fields[name]
-        chosen = (
-            {"net": "mlp", "net_width": 64} if len(self.input_shape_) == 1 else {"net": "small_cnn", "net_width": 16}
-        )
-        fields |= {name: value for name, value in chosen.items() if fields[name] is None}
-        # A search over a grid brings numpy's numbers.
-        fields = {name: value.item() if isinstance(value, np.generic) else value for name, value in fields.items()}
-        config = preset_config(
-            "default",
-            **fields,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
-            precision="float32",  # a forward that is wrapped for a shorter type, or compiled, could not be pickled
-            compile="never",
-        )
-        return replace(config, batch_size=min(config.batch_size, max(2, num_samples // 4)))
+            del given[name]
+        chosen = as_settings(net_for(self.input_shape_))
+        given |= {name: value for name, value in chosen.items() if given[name] is None}
+        # A grid search may pass numbers of numpy's types.
+        given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        given |= {
+            "data": "X",
+            "seed": int(check_random_state(self.random_state).randint(2**31)),
+            "precision": "float32",  # a forward wrapped for a shorter type, or a compiled one, cannot be pickled
+            "compile": "never",
+            "kernels": "torch",  # a pickle of the nets must load on machines without a compiler
+        }
+        if type(given["batch_size"]) is int:  # the planner refuses anything else
+            given["batch_size"] = min(given["batch_size"], max(2, num_samples // 4))
+        return make_draft(given, preset="default").job
 
     def _data(self, rows: NDArray[Any], labels: NDArray[np.int64], device: torch.device) -> ArrayData | FeatureData:
-        """Rows (n, n_features_in_) as what the networks are fed from."""
+        """Rows (n, n_features_in_) in the form that the networks read."""
+        common: dict[str, Any] = {"mean": self.mean_, "std": self.std_, "device": device}
         if len(self.input_shape_) == 1:
-            return FeatureData(
-                rows,
-                labels,
-                mean=self.mean_,
-                std=self.std_,
-                noise_std=self.noise_std,
-                device=device,
-            )
-        return ArrayData(
-            rows.reshape(-1, *self.input_shape_),
-            labels,
-            mean=self.mean_,
-            std=self.std_,
-            crop_padding=max(1, round(min(self.input_shape_[:2]) / 12)),
-            device=device,
-        )
+            return FeatureData(rows, labels, noise_std=self.noise_std, **common)
+        padding = max(1, round(min(self.input_shape_[:2]) / 12))
+        return ArrayData(rows.reshape(-1, *self.input_shape_), labels, crop_padding=padding, **common)
 
     def _watch(self, report: EpochReport) -> float:
-        """The epoch's loss, printed if asked."""
-        losses = next(iter(report.losses.values()))  # the warm-up's only one, or L_X
+        """The epoch's loss; printed if verbose."""
+        losses = next(iter(report.losses.values()))  # L_X, or the only loss of warm-up
         loss = sum(losses) / len(losses)
         if self.verbose:
             kept = "".join(f", {len(division.labeled)} labels kept" for division in report.divisions)
@@ -258,7 +247,7 @@ _FLOATS = (np.float64, np.float32)
 
 
 def _rows(X: Any) -> tuple[Any, tuple[int, ...]]:
-    """X as rows, one for each sample, and the shape of its images (H, W, channels), empty if it has vectors."""
+    """X as one row for each sample, and the shape (H, W, channels) of its images; () for vectors."""
     if (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) <= 2:
         return X, ()
     X = np.asarray(X)

@@ -2,23 +2,32 @@
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny import NUM_CLASSES, TinyData, tiny_nets
+from tiny import NUM_CLASSES, TinyData, copied, fit, start
 
-from dividemix.algorithm.dividemix import EpochReport, fit
-from dividemix.config import Config
 from dividemix.data.draw import epoch_samples
 from dividemix.engine.state import State
 from dividemix.errors import InputError
+from dividemix.methods import METHODS
+from dividemix.methods.dividemix import DivideMixSettings
+from dividemix.methods.method import EpochReport
+from dividemix.methods.robust import RobustSettings
 
 STEPS, BATCH = 3, 4
-CONFIG = Config(epochs=5, warmup_epochs=2, batch_size=BATCH, balanced_batches=STEPS, lr=0.05, lambda_u=5.0)
+DRAWN: dict[str, Any] = {
+    "epochs": 5,
+    "warmup_epochs": 2,
+    "batch_size": BATCH,
+    "balanced_batches": STEPS,
+    "lr": 0.05,
+    "lambda_u": 5.0,
+}
+PLAUSIBLE = RobustSettings(**DRAWN, loss_window=1, keep_all_up_to=0.0, clean_threshold=0.5, confidence_penalty=False)
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -33,9 +42,9 @@ def unbalanced() -> TinyData:
 
 
 def trained(**fields: Any) -> tuple[TinyData, State, list[EpochReport]]:
-    data, config = unbalanced(), Config(**{**vars(CONFIG), **fields})
-    state = State.start(tiny_nets(), len(data.labels), config)
-    return data, state, list(fit(state, data, config))
+    data, s, method = unbalanced(), DivideMixSettings(**{**DRAWN, **fields}), METHODS["dividemix"]
+    state = start(method, s, data)
+    return data, state, list(fit(method, state, data, s))
 
 
 def dealt(counts: list[int], num_samples: int) -> list[int]:
@@ -112,7 +121,7 @@ def test_only_the_epochs_samples_are_divided_and_trained_on() -> None:
         assert report.sample_losses.shape == (2, STEPS * BATCH)
         drawn.append(frozenset(divided.tolist()))
     assert len(set(drawn)) == len(drawn)
-    assert state.loss_history.shape == (2, 1, STEPS * BATCH)
+    assert state.samples == {}  # an epoch's losses are of no use to the next one, which has other samples
     steps = [sum(math.ceil(len(d.labeled) / BATCH) for d in report.divisions) for report in mixes]
     asked = iter(data.asked[2 * 2 * STEPS :])
     for num_steps, samples in zip(steps, drawn, strict=True):
@@ -121,19 +130,19 @@ def test_only_the_epochs_samples_are_divided_and_trained_on() -> None:
     assert next(asked, None) is None
 
 
-@pytest.mark.parametrize("keep_plausible", [False, True])
+@pytest.mark.parametrize(("name", "s"), [("dividemix", DivideMixSettings(**DRAWN)), ("robust", PLAUSIBLE)])
 @pytest.mark.parametrize("stop", [1, 2, 3, 4])
-def test_resumed_it_goes_on_to_the_bit(stop: int, keep_plausible: bool) -> None:
-    _, straight, expected = trained(keep_plausible=keep_plausible)
-    data, config = unbalanced(), replace(CONFIG, keep_plausible=keep_plausible)
-    first, second = (State.start(tiny_nets(), len(data.labels), config) for _ in range(2))
-    epochs = fit(first, data, config)
-    losses = [report.losses for report in itertools.islice(epochs, stop)]
-    second.load({name: tensor.clone() for name, tensor in first.tensors().items()}, first.epoch)
-    losses += [report.losses for report in fit(second, data, config)]
-    assert losses == [report.losses for report in expected]
-    for name, tensor in straight.tensors().items():
-        assert torch.equal(tensor, second.tensors()[name]), name
+def test_resumed_it_continues_to_the_bit(stop: int, name: str, s: DivideMixSettings) -> None:
+    """With and without plausibility."""
+    data, method = unbalanced(), METHODS[name]
+    straight, first, second = (start(method, s, data) for _ in range(3))
+    expected = [report.losses for report in fit(method, straight, data, s)]
+    losses = [report.losses for report in itertools.islice(fit(method, first, data, s), stop)]
+    second.load(copied(first.tensors()), first.epoch)
+    losses += [report.losses for report in fit(method, second, data, s)]
+    assert losses == expected
+    for tensor_name, tensor in straight.tensors().items():
+        assert torch.equal(tensor, second.tensors()[tensor_name]), tensor_name
 
 
 def test_more_than_there_is_takes_all() -> None:
@@ -144,4 +153,4 @@ def test_more_than_there_is_takes_all() -> None:
 
 def test_losses_of_other_samples_are_not_averaged() -> None:
     with pytest.raises(InputError, match=r"loss_window is 5: .*balanced_batches"):
-        Config(balanced_batches=3, loss_window=5)
+        DivideMixSettings(balanced_batches=3, loss_window=5)

@@ -11,20 +11,22 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dividemix.algorithm.beta_mixture import Betas
-from dividemix.algorithm.divide import clean_probability, divide, noise_rate, normalise
+from dividemix.algorithm.divide import clean_probability, divide, normalise, warn_of_equal_losses
+from dividemix.algorithm.settings import MixtureName
 from dividemix.errors import DegenerateDivisionWarning
 
 LOSSES = st.lists(st.floats(0, 50, width=32, allow_subnormal=False), min_size=1, max_size=40)
 PROBS = st.lists(st.floats(0, 1), min_size=1, max_size=40)
+MIXTURES: list[MixtureName] = ["gaussian", "beta"]
 
 
-def _two_humps(seed: int, num_samples: int, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Normalised losses of clean and noisy samples, and labels; the classes differ in difficulty."""
+def _two_humps(seed: int, num_samples: int) -> Tensor:
+    """Normalised losses of clean and noisy samples of three classes, which differ in difficulty."""
     rng = np.random.default_rng(seed)
-    labels = rng.integers(0, num_classes, size=num_samples)
+    labels = rng.integers(0, 3, size=num_samples)
     noisy = rng.random(num_samples) < 0.4
     losses = rng.gamma(2 + labels, 0.1) + noisy * rng.normal(2 + 0.5 * labels, 0.4)
-    return torch.tensor(oracles.min_max(losses.tolist()), dtype=torch.float64), torch.from_numpy(labels)
+    return torch.tensor(oracles.min_max(losses.tolist()), dtype=torch.float64)
 
 
 # normalise
@@ -52,143 +54,59 @@ def test_equal_losses_become_zeros(losses: list[float]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_global_clean_prob_is_the_low_posterior(seed: int) -> None:
-    values, labels = _two_humps(seed, 120, 3)
-    clean_prob, _ = clean_probability(values, labels, division="global")
+def test_clean_prob_is_the_low_posterior(seed: int) -> None:
+    values = _two_humps(seed, 120)
+    clean_prob, _ = clean_probability(values)
     assert clean_prob.dtype == torch.float64
     assert clean_prob.tolist() == pytest.approx(oracles.low_posterior(values.tolist()), abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_per_class_clean_prob_is_the_low_posterior_within_the_class(seed: int) -> None:
-    values, labels = _two_humps(seed, 150, 3)
-    clean_prob, _ = clean_probability(values, labels, division="per_class")
-    expected = oracles.low_posterior_per_class(values.tolist(), labels.tolist())
-    assert clean_prob.dtype == torch.float64
-    assert clean_prob.tolist() == pytest.approx(expected, abs=1e-6)
-
-
-def test_global_division_ignores_labels_and_per_class_does_not() -> None:
-    values, labels = _two_humps(1, 150, 3)
-    first, _ = clean_probability(values, labels, division="global")
-    assert torch.equal(first, clean_probability(values, labels.flip(0), division="global")[0])
-    assert not torch.allclose(first, clean_probability(values, labels, division="per_class")[0], atol=1e-3)
-
-
 def test_clean_prob_follows_its_sample() -> None:
-    values, labels = _two_humps(2, 100, 4)
+    values = _two_humps(2, 100)
     order = torch.randperm(100, generator=torch.Generator().manual_seed(1))
-    for division in ("global", "per_class"):
-        straight, _ = clean_probability(values, labels, division=division)
-        shuffled, _ = clean_probability(values[order], labels[order], division=division)
-        torch.testing.assert_close(shuffled, straight[order], rtol=0, atol=1e-9)
-
-
-def test_classes_need_be_neither_contiguous_nor_all_present() -> None:
-    values, labels = _two_humps(3, 100, 2)
-    renamed = torch.where(labels == 0, 7, 90)
-    first, _ = clean_probability(values, labels, division="per_class")
-    torch.testing.assert_close(clean_probability(values, renamed, division="per_class")[0], first)
-
-
-def test_a_class_of_one_or_of_equal_values_is_clean_without_a_warning() -> None:
-    values, labels = _two_humps(4, 60, 2)
-    values = torch.cat([values, torch.tensor([0.9, 0.8, 0.8, 0.8], dtype=torch.float64)])
-    labels = torch.cat([labels, torch.tensor([2, 3, 3, 3])])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clean_prob, _ = clean_probability(values, labels, division="per_class")
-    assert clean_prob[60:].tolist() == [1.0] * 4
-    expected = oracles.low_posterior_per_class(values.tolist(), labels.tolist())
-    assert clean_prob.tolist() == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("division", ["global", "per_class"])
-@pytest.mark.parametrize("num_samples", [1, 2, 9])
-def test_equal_values_are_all_clean_with_a_warning(num_samples: int, division: str) -> None:
-    values, labels = torch.zeros(num_samples, dtype=torch.float64), torch.arange(num_samples) % 2
-    with pytest.warns(DegenerateDivisionWarning):
-        clean_prob, _ = clean_probability(values, labels, division=division)
-    assert clean_prob.tolist() == [1.0] * num_samples
-    assert clean_prob.dtype == torch.float64
+    straight, _ = clean_probability(values)
+    shuffled, _ = clean_probability(values[order])
+    torch.testing.assert_close(shuffled, straight[order], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_beta_mixture_takes_the_gaussian_ones_place(seed: int) -> None:
-    """Oracle: Arazo et al.'s EM as loops, over all samples and over each class."""
-    values, labels = _two_humps(seed, 120, 3)
-    clean_prob, mixtures = clean_probability(values, labels, division="global", mixture="beta")
+def test_the_beta_mixture_takes_the_place_of_the_gaussian_one(seed: int) -> None:
+    """Oracle: the EM of Arazo et al. as loops."""
+    values = _two_humps(seed, 120)
+    clean_prob, mixture = clean_probability(values, "beta")
     pair = oracles.beta_expectation_maximisation(values.tolist())
     assert clean_prob.tolist() == pytest.approx(oracles.beta_low_posterior(pair, values.tolist()), abs=1e-6)
-    assert [type(fitted) for _, fitted in mixtures] == [Betas]
-    clean_prob, _ = clean_probability(values, labels, division="per_class", mixture="beta")
-    for c in range(3):
-        members = values[labels == c].tolist()
-        pair = oracles.beta_expectation_maximisation(members)
-        expected = oracles.beta_low_posterior(pair, members)
-        assert clean_prob[labels == c].tolist() == pytest.approx(expected, abs=1e-6)
+    assert type(mixture) is Betas
 
 
-@pytest.mark.parametrize("mixture", ["gaussian", "beta"])
-def test_the_mixtures_come_with_their_shares(mixture: str) -> None:
-    """The clean probability is theirs; a class without a mixture (the last: equal losses) is in no share."""
-    values, labels = _two_humps(5, 90, 3)
-    values = torch.cat([values, torch.full((10,), 0.3, dtype=torch.float64)])
-    labels = torch.cat([labels, torch.full((10,), 3)])
-    clean_prob, [(share, fitted)] = clean_probability(values, labels, division="global", mixture=mixture)
-    assert share == 1.0
+@pytest.mark.parametrize("mixture", MIXTURES)
+def test_the_clean_probability_is_that_of_the_mixture_which_comes_with_it(mixture: MixtureName) -> None:
+    values = _two_humps(5, 90)
+    clean_prob, fitted = clean_probability(values, mixture)
+    assert fitted is not None
     assert torch.equal(fitted.low_prob(values), clean_prob)
 
-    clean_prob, mixtures = clean_probability(values, labels, division="per_class", mixture=mixture)
-    assert [share for share, _ in mixtures] == [labels.eq(c).sum().item() / 100 for c in range(3)]
-    for c, (_, fitted) in enumerate(mixtures):
-        assert torch.equal(fitted.low_prob(values[labels == c]), clean_prob[labels == c])
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+@pytest.mark.parametrize("num_samples", [1, 2, 9])
+def test_equal_values_are_all_clean_without_a_mixture(num_samples: int, mixture: MixtureName) -> None:
+    clean_prob, fitted = clean_probability(torch.zeros(num_samples, dtype=torch.float64), mixture)
+    assert clean_prob.tolist() == [1.0] * num_samples
+    assert clean_prob.dtype == torch.float64
+    assert fitted is None
 
 
-def test_mixtures_drawn_together_cover_the_samples_that_have_one() -> None:
-    values, labels = _two_humps(5, 90, 3)
-    values = torch.cat([values, torch.full((10,), 0.3, dtype=torch.float64)])
-    labels = torch.cat([labels, torch.full((10,), 3)])
-    _, mixtures = clean_probability(values, labels, division="per_class")
-    grid = torch.linspace(-1, 2, 3001, dtype=torch.float64)
-    drawn = sum(share * fitted.densities(grid).sum(dim=0) for share, fitted in mixtures)
-    assert float(torch.trapezoid(drawn, grid)) == pytest.approx(0.9, abs=1e-6)
-
-
-@pytest.mark.parametrize("mixture", ["gaussian", "beta"])
-@pytest.mark.parametrize("division", ["global", "per_class"])
-def test_equal_values_have_no_mixture(division: str, mixture: str) -> None:
-    with pytest.warns(DegenerateDivisionWarning):
-        _, mixtures = clean_probability(torch.zeros(6), torch.arange(6) % 2, division=division, mixture=mixture)
-    assert mixtures == []
-
-
-def test_a_heap_is_clean_without_a_mixture() -> None:
-    """Averaged over epochs, losses may lie closer together than any mixture can tell."""
+def test_values_in_one_cluster_are_clean_without_a_mixture() -> None:
+    """Averaged over epochs, losses may be closer together than any mixture can separate."""
     values = 0.5 + 0.005 * torch.rand(20, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    with pytest.warns(DegenerateDivisionWarning, match="nearly"):
-        clean_prob, mixtures = clean_probability(values, torch.zeros(20, dtype=torch.int64), division="global")
+    clean_prob, mixture = clean_probability(values)
     assert clean_prob.tolist() == [1.0] * 20
-    assert mixtures == []
+    assert mixture is None
 
 
-# noise_rate
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40))
-def test_noise_rate_is_the_unclean_share_that_is_not_agreed_upon(rows: list[tuple[float, int, int]]) -> None:
-    clean_prob, predictions, labels = zip(*rows, strict=True)
-    found = noise_rate(torch.tensor(clean_prob, dtype=torch.float64), torch.tensor(predictions), torch.tensor(labels))
-    assert isinstance(found, float)
-    assert found == pytest.approx(oracles.noise_rate(clean_prob, predictions, labels), abs=1e-12)
-
-
-def test_hard_but_agreed_samples_are_no_noise() -> None:
-    labels = torch.tensor([0, 1, 2, 0])
-    assert noise_rate(torch.zeros(4), labels, labels) == 0.0
-    assert noise_rate(torch.zeros(4), (labels + 1) % 3, labels) == 1.0
-    assert noise_rate(torch.ones(4), (labels + 1) % 3, labels) == 0.0
+def test_whoever_finds_no_mixture_can_warn_of_it() -> None:
+    with pytest.warns(DegenerateDivisionWarning, match="equal or nearly so"):
+        warn_of_equal_losses()
 
 
 # divide

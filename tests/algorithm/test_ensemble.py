@@ -4,15 +4,16 @@ import math
 
 import pytest
 import torch
-from tiny import NUM_CLASSES, TinyData, tiny_nets
+from tiny import NUM_CLASSES, TinyData, TinyNet, tiny_nets
 
 from dividemix.algorithm.ensemble import predict_probs
 
 
 @pytest.mark.parametrize("num_samples", [1, 23, 1025])
 def test_probabilities_are_each_nets_softmax(num_samples: int) -> None:
-    data, nets = TinyData(num_samples), tiny_nets(dropout=0.5, num_nets=3)
+    data, nets = TinyData(num_samples), [TinyNet(seed=10 + k, dropout=0.5) for k in range(3)]
     for net in nets:
+        assert net.norm.running_mean is not None
         net.norm.running_mean.normal_()
         net.train()
     before = [{name: tensor.clone() for name, tensor in net.state_dict().items()} for net in nets]
@@ -38,7 +39,7 @@ def test_the_mean_is_the_ensembles_prediction_and_a_distribution() -> None:
 
 
 def test_extreme_logits_stay_probabilities() -> None:
-    nets = tiny_nets()
+    nets = [TinyNet(seed=10 + k) for k in range(2)]
     for net in nets:
         net.head.weight.data *= 1e6
     probs = predict_probs(nets, TinyData(8))

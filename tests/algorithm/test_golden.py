@@ -17,14 +17,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dividemix.algorithm.dividemix import fit
-from dividemix.config import Config
 from dividemix.data.dataset import ArrayData
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.engine.state import State
+from dividemix.methods import METHODS
+from dividemix.methods.dividemix import DivideMixSettings
+from dividemix.methods.loop import fit, start
+from dividemix.methods.method import TrainingSets
 
 GOLDEN = Path(__file__).with_name("golden.json")
-CONFIG = Config(
+CONFIG = DivideMixSettings(
     epochs=5,
     warmup_epochs=2,
     batch_size=8,
@@ -88,10 +90,11 @@ def made_net(k: int) -> nn.Module:
 
 def trace() -> list[dict[str, Any]]:
     """For each epoch its loss terms, sizes of the labeled sets, and sums over losses, probabilities and weights."""
-    data = made_data()
-    state = State.start([made_net(k) for k in range(2)], NUM_SAMPLES, CONFIG)
+    method, sets = METHODS["dividemix"], TrainingSets(made_data())
+    state = State.start([made_net(k) for k in range(2)], CONFIG)
+    start(method, state, sets, CONFIG)
     rows = []
-    for report in fit(state, data, CONFIG):
+    for report in fit(method, state, sets, CONFIG):
         row: dict[str, Any] = {"epoch": report.epoch, "phase": report.phase, **report.losses}
         if report.sample_losses is not None:
             row["num_labeled"] = [len(division.labeled) for division in report.divisions]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, noise_weight, ramp_up
+from dividemix.algorithm.losses import loss_reg, loss_u, loss_x, negative_entropy, ramp_up
 
 SEEDS = st.integers(0, 2**32 - 1)
 ROWS, CLASSES = st.integers(1, 8), st.integers(2, 12)
@@ -155,16 +155,5 @@ def test_descending_the_penalty_makes_predictions_less_sure() -> None:
 )
 def test_ramp_up(epoch: float, warmup_epochs: int, rampup_epochs: int, expected: float) -> None:
     weight = ramp_up(epoch, warmup_epochs, rampup_epochs)
-    assert isinstance(weight, float)
-    assert weight == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("noise_rate", "expected"),
-    [(0.0, 0.0), (0.2, 0.0), (0.25, 0.0), (0.3, 0.2), (0.375, 0.5), (0.45, 0.8), (0.5, 1.0), (0.9, 1.0), (1.0, 1.0)],
-)
-def test_noise_weight(noise_rate: float, expected: float) -> None:
-    """Oracle: the rule by hand, 0 to 25 %, all from 50 %, four times the distance between."""
-    weight = noise_weight(noise_rate)
     assert isinstance(weight, float)
     assert weight == pytest.approx(expected, abs=1e-12)

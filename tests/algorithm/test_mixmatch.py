@@ -204,7 +204,7 @@ def test_images_and_targets_share_lambda_and_partner(shape: tuple[int, ...], per
 @pytest.mark.parametrize("per_sample", [False, True])
 def test_mixup_draws_from_its_generator_only(per_sample: bool) -> None:
     images, targets = torch.randn(8, 3, 4, 4, generator=_generator(3)), torch.eye(8)
-    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]["key"].copy()
 
     def run(generator: torch.Generator) -> tuple[Tensor, Tensor]:
         return mixup(images, targets, alpha=4.0, per_sample=per_sample, generator=generator)
@@ -217,7 +217,7 @@ def test_mixup_draws_from_its_generator_only(per_sample: bool) -> None:
     assert not torch.equal(first[1], second[1])
     assert not torch.equal(first[1], run(_generator(6))[1])
     assert torch.equal(torch.get_rng_state(), torch_state)
-    assert (np.random.get_state()[1] == numpy_state).all()
+    assert (np.random.get_state(legacy=False)["state"]["key"] == numpy_state).all()
 
 
 def test_mixup_leaves_its_inputs_and_their_type_alone() -> None:

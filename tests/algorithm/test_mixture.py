@@ -24,7 +24,8 @@ VECTORS_PER_FAMILY = 63  # 16 families besides "hair apart": more than a thousan
 
 def _unit(values: Array) -> Array:
     """Min-max normalised, as the caller hands losses over."""
-    return (values - values.min()) / (values.max() - values.min())
+    scaled: Array = (values - values.min()) / (values.max() - values.min())
+    return scaled
 
 
 def _size(rng: np.random.Generator) -> int:

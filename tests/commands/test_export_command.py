@@ -1,5 +1,7 @@
 """dividemix export against the file it must leave; what the file computes is tested with `model.export`."""
 
+from pathlib import Path
+
 import pytest
 from small_model import small_model
 
@@ -8,7 +10,7 @@ from dividemix.model import export as export_module
 
 
 @pytest.fixture(autouse=True)
-def _workshop(tmp_path, monkeypatch):
+def _workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model in run/, and a format that is made at once."""
     monkeypatch.chdir(tmp_path)
     small_model().save_pretrained(tmp_path / "run" / "model")
@@ -17,25 +19,34 @@ def _workshop(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("flags", "out"), [([], "run/model.pt2"), (["--out", "mine.bin"], "mine.bin")])
-def test_the_file_is_where_it_should_be_and_its_difference_is_told(capsys, tmp_path, flags, out):
+def test_the_file_is_where_it_should_be_and_its_difference_is_reported(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, flags: list[str], out: str
+) -> None:
     assert main(["export", "run", "--format", "pt2", *flags]) == 0
     assert (tmp_path / out).read_bytes() == b"content"
     assert f"{out}: probabilities differ by at most " in capsys.readouterr().out
 
 
+def test_the_help_has_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    text = capsys.readouterr().out
+    assert all(f"{name}: " in text for name in export_module.FORMATS)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        (["nowhere", "--format", "pt2", "--out", "x"], "neither a run nor a model is here"),
+        (["nowhere", "--format", "pt2", "--out", "x"], "neither a run nor a model"),
         (["nowhere", "--format", "pt2"], "nowhere"),
         (["run"], "--format"),
         (["run", "--format", "tflite"], "pt2"),
-        (["run", "--format", "pt2", "--out", "run"], "a file in a folder that exists is needed"),
+        (["run", "--format", "pt2", "--out", "run"], "name a file in an existing folder"),
     ],
 )
-def test_mistakes_end_in_one_line(capsys, arguments, told):
+def test_mistakes_end_in_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
     assert main(["export", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("dividemix: error: ")
     assert error.count("\n") == 1
-    assert told in error
+    assert message in error

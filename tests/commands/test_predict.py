@@ -3,9 +3,12 @@
 import csv
 import io
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
+from _pytest.capture import CaptureResult
+from numpy.typing import NDArray
 from PIL import Image
 from small_model import CLASSES, save_images, small_images, small_model
 from toys import tree
@@ -17,21 +20,21 @@ NAMES = ["a/1.png", "a/2.png", "a/10.png", "b/x.bmp", "b/y.tif", "z.png"]
 
 
 @pytest.fixture(autouse=True)
-def _workshop(tmp_path, monkeypatch):
+def _workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model in run/, and lossless image files of its size in photos/."""
     monkeypatch.chdir(tmp_path)
     small_model().save_pretrained(tmp_path / "run" / "model")
     save_images(tmp_path / "photos", IMAGES, NAMES)
 
 
-def table(text):
+def table(text: str) -> tuple[list[str], list[str], NDArray[np.float64]]:
     """Paths, labels and probabilities (N, 1 + C) of a CSV text, after a look at its header."""
     header, *rows = csv.reader(io.StringIO(text, newline=""))
     assert header == ["path", "predicted_label", "predicted_prob", *(f"prob_{name}" for name in CLASSES)]
     return [row[0] for row in rows], [row[1] for row in rows], np.array([row[2:] for row in rows], dtype=float)
 
 
-def check(text, paths, images):
+def check(text: str, paths: list[str], images: NDArray[np.uint8]) -> None:
     """The table has these paths, and the predictions of these images."""
     there, labels, probs = table(text)
     expected = small_model().predict_proba(images)
@@ -41,26 +44,26 @@ def check(text, paths, images):
     np.testing.assert_allclose(probs[:, 1:], expected, atol=1e-5)
 
 
-def predicted(capsys, *arguments):
+def predicted(capsys: pytest.CaptureFixture[str], *arguments: str) -> CaptureResult[str]:
     """What a predict that must succeed writes to stdout and stderr."""
     capsys.readouterr()
     assert main(["predict", "run", *map(str, arguments)]) == 0
     return capsys.readouterr()
 
 
-def test_a_folder(capsys):
-    output = predicted(capsys, "photos", "--batch_size", 4, "--device", "cpu")
+def test_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    output = predicted(capsys, "photos", "--batch_size", "4", "--device", "cpu")
     check(output.out, [f"photos/{name}" for name in NAMES], IMAGES)
-    assert output.err == "dividemix: 6 images predicted, 0 left out\n"
+    assert output.err == "dividemix: 6 images predicted, 0 skipped\n"
 
 
-def test_files_a_table_and_the_model_folder_itself(capsys, tmp_path):
+def test_files_a_table_and_the_model_folder_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "photos" / "t.csv").write_text("path\na/10.png\nz.png\n")
     assert main(["predict", "run/model", "photos/b/y.tif", "photos/t.csv"]) == 0
     check(capsys.readouterr().out, ["photos/b/y.tif", "a/10.png", "z.png"], IMAGES[[4, 2, 5]])
 
 
-def test_images_of_every_mode_and_size(capsys, tmp_path):
+def test_images_of_every_mode_and_size(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Their oracle is Pillow's own conversion; a plain colour survives any resizing."""
     colours = np.array([[200, 30, 90]] * 3 + [[77, 77, 77]] * 3, dtype=np.uint8)
     images = np.tile(colours[:, None, None], (1, 8, 8, 1))
@@ -76,7 +79,7 @@ def test_images_of_every_mode_and_size(capsys, tmp_path):
     check(predicted(capsys, "modes").out, [f"modes/{name}" for name in names], images)
 
 
-def test_out_is_written_whole_and_nothing_is_printed(capsys, tmp_path):
+def test_out_is_written_whole_and_nothing_is_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     before = tree(tmp_path)
     output = predicted(capsys, "photos/z.png", "--out", "out.csv")
     assert output.out == ""
@@ -84,26 +87,26 @@ def test_out_is_written_whole_and_nothing_is_printed(capsys, tmp_path):
     assert tree(tmp_path).keys() - before.keys() == {"out.csv"}
 
 
-def test_unreadable_images_are_told_and_left_out(capsys, tmp_path):
+def test_unreadable_images_are_reported_and_skipped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "photos" / "a" / "2.png").write_bytes(b"no image")
     content = (tmp_path / "photos" / "b" / "x.bmp").read_bytes()
     (tmp_path / "photos" / "b" / "x.bmp").write_bytes(content[: len(content) // 2])
-    output = predicted(capsys, "photos", "--batch_size", 2)
+    output = predicted(capsys, "photos", "--batch_size", "2")
     rest = [0, 2, 4, 5]
     check(output.out, [f"photos/{NAMES[k]}" for k in rest], IMAGES[rest])
     lines = output.err.splitlines()
     assert [line.split(": ")[1] for line in lines[:-1]] == ["photos/a/2.png", "photos/b/x.bmp"]
-    assert lines[-1] == "dividemix: 4 images predicted, 2 left out"
+    assert lines[-1] == "dividemix: 4 images predicted, 2 skipped"
 
 
-def test_a_missing_file_of_a_table_is_left_out(capsys, tmp_path):
+def test_a_missing_file_of_a_table_is_skipped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "photos" / "t.csv").write_text("path\ngone.png\nz.png\n")
     output = predicted(capsys, "photos/t.csv")
     check(output.out, ["z.png"], IMAGES[5:])
     assert "gone.png: no such file" in output.err
 
 
-def test_names_that_are_not_text_do_no_harm(monkeypatch, tmp_path):
+def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Nor does a terminal that knows ASCII alone."""
     (tmp_path / "odd").mkdir()
     odd = os.fsencode(tmp_path / "odd")
@@ -117,27 +120,29 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        (["nowhere", "photos"], "neither a run nor a model is here"),
+        (["nowhere", "photos"], "neither a run nor a model"),
         (["run", "gone.png"], "gone.png: no such file or folder"),
         (["run", "run"], "no images found"),
         (["run"], "required: IMAGES"),
         (["run", "photos", "--batch_size", "0"], "batch_size is 0"),
         (["run", "photos", "--batch_size", "x"], "--batch_size"),
         (["run", "photos", "--device", "abacus"], "device 'abacus'"),
-        (["run", "photos", "--out", "no/where.csv"], "a file in a folder that exists is needed"),
-        (["run", "photos", "--out", "photos"], "a file in a folder that exists is needed"),
+        (["run", "photos", "--out", "no/where.csv"], "it must be a file in an existing folder"),
+        (["run", "photos", "--out", "photos"], "it must be a file in an existing folder"),
         (["run", "run/model/config.json", "--out", "out.csv"], "none of the 1 images can be read"),
     ],
 )
-def test_mistakes_end_in_one_line_and_change_nothing(capsys, tmp_path, arguments, told):
+def test_mistakes_end_in_one_line_and_change_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
+) -> None:
     before = tree(tmp_path)
     assert main(["predict", *arguments]) == 2
     output = capsys.readouterr()
     *listed, error = output.err.splitlines()
     assert error.startswith("dividemix: error: ")
-    assert told in error
-    assert len(listed) == ("none of" in told)  # the unreadable image
+    assert message in error
+    assert len(listed) == ("none of" in message)  # the unreadable image
     assert output.out == ""
     assert tree(tmp_path) == before

@@ -17,6 +17,7 @@ from official_trees import make_clothing1m, make_webvision
 from dividemix.algorithm import dividemix
 from dividemix.cli import main
 from dividemix.experiments.plans import make_plan
+from dividemix.judging.records import EpochRow
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,7 +26,7 @@ pytestmark = [
 ]
 
 
-def train_in_two_goes(command: list[str], out: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def train_in_two_goes(command: list[str], out: Path, monkeypatch: pytest.MonkeyPatch) -> list[EpochRow]:
     """The epochs of a training that is stopped while it divides for the first time, and resumed."""
 
     def ctrl_c(*_: Any) -> Any:
@@ -37,7 +38,7 @@ def train_in_two_goes(command: list[str], out: Path, monkeypatch: pytest.MonkeyP
         assert main(["train", *command, "--out", str(out)]) == 128 + signal.SIGINT
     assert len((out / "metrics.jsonl").read_text().splitlines()) == 1
     assert main(["train", *command, "--out", str(out), "--resume"]) == 0
-    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    rows: list[EpochRow] = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [(row["epoch"], row["phase"]) for row in rows] == [(1, "warmup"), (2, "mix")]
     assert json.loads((out / "summary.json").read_text())["kept_epoch"] == 2
     for name in ("label_issues.csv", "report.html", "model/model.safetensors"):
@@ -68,6 +69,6 @@ def test_webvision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (settings["net"], settings["lr"], settings["confidence_penalty"]) == ("inception_resnet_v2", 0.01, False)
     plan = make_plan("table4", "paper")
     assert {source.measure.key for source in plan.sources.values() if source.measure} == {
-        *("test_acc", "test_top5", "ilsvrc12_acc", "ilsvrc12_top5"),
+        *("test_acc", "test_top5", "other_tests.ilsvrc12.acc", "other_tests.ilsvrc12.top5"),
     }
     assert all(source.measure.of(rows) is not None for source in plan.sources.values() if source.measure)

@@ -3,6 +3,7 @@
 import io
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ IMAGES = np.stack([pixels(number, 6, 8) for number in range(6)])
 GREY = np.ascontiguousarray(IMAGES[..., :1])
 LABELS = [0, 1, 2, 0, 1, 2]
 FLOAT = IMAGES.astype(np.float32) / 255
-FORMS = {
+FORMS: dict[str, Any] = {
     "uint8": IMAGES,
     "int64": IMAGES.astype(np.int64),
     "float32": FLOAT,
@@ -40,6 +41,7 @@ def test_every_form_gives_the_same_images(form: str) -> None:
     np.testing.assert_array_equal(source.train_images, IMAGES)
     np.testing.assert_array_equal(source.test_images, IMAGES)
     assert source.train_labels.tolist() == LABELS
+    assert source.test_labels is not None
     assert source.test_labels.tolist() == LABELS[::-1]
     assert source.classes == ("0", "1", "2")
     assert source.name == "mine"
@@ -48,7 +50,7 @@ def test_every_form_gives_the_same_images(form: str) -> None:
 @pytest.mark.parametrize(
     "images", [GREY, GREY[..., 0], GREY.transpose(0, 3, 1, 2), [Image.fromarray(g[..., 0]) for g in GREY]]
 )
-def test_grey_images(images) -> None:
+def test_grey_images(images: Any) -> None:
     np.testing.assert_array_equal(read_arrays(images, LABELS).train_images, GREY)
 
 
@@ -66,7 +68,7 @@ def test_paths(tmp_path: Path) -> None:
         source = read_arrays(form, LABELS)
         np.testing.assert_array_equal(source.train_images, IMAGES[[0, 1, 2, 4, 5]])
         assert source.paths == tuple(paths[:3] + paths[4:])
-        assert source.skipped == (Skipped(paths[3], "not an image, or damaged at its beginning"),)
+        assert source.skipped == (Skipped(paths[3], "not an image, or damaged at the start"),)
         assert source.rows.tolist() == [0, 1, 2, 4, 5]
         assert source.num_given == 6
 
@@ -88,16 +90,17 @@ def test_arrays_of_different_sizes_are_made_one_size() -> None:
         (np.array(["q", "p"] * 3, dtype=object), None, (("p", "q"), [1, 0] * 3)),
     ],
 )
-def test_labels(labels, classes, expected) -> None:
+def test_labels(labels: Any, classes: tuple[str, ...] | None, expected: tuple[tuple[str, ...], list[int]]) -> None:
     source = read_arrays(IMAGES, labels, classes=classes, true_labels=labels)
     assert (source.classes, source.train_labels.tolist()) == expected
+    assert source.true_labels is not None
     assert source.true_labels.tolist() == source.train_labels.tolist()
 
 
 class Dataset:
     """A stand-in with the interface of datasets.Dataset: columns by name, rows by number, features."""
 
-    def __init__(self, columns: dict, features: dict | None = None):
+    def __init__(self, columns: dict[str, Any], features: dict[str, Any] | None = None) -> None:
         self._columns = columns
         self.features = features
         self.column_names = list(columns)
@@ -106,7 +109,7 @@ class Dataset:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values())))
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return self._columns[key]
         self.fetched.append(key)
@@ -129,6 +132,8 @@ def test_a_data_set_with_columns(memory_gb: float) -> None:
     kept = [0, 1, 2, 3, 5]
     assert isinstance(source.train_images, ImageFiles) == (memory_gb == 0)
     np.testing.assert_array_equal(source.train_images[:], IMAGES[kept])
+    assert source.test_images is not None
+    assert source.test_labels is not None
     np.testing.assert_array_equal(source.test_images[:], IMAGES[:3])
     assert source.classes == ("x", "y", "z")
     assert source.train_labels.tolist() == [LABELS[i] for i in kept]
@@ -145,7 +150,7 @@ def test_a_data_set_with_columns(memory_gb: float) -> None:
         [Image.fromarray(image) for image in IMAGES],
     ],
 )
-def test_cells_of_a_data_set(cells) -> None:
+def test_cells_of_a_data_set(cells: list[Any]) -> None:
     data = Dataset({"img": cells, "fine": list("abcabc")})
     source = read_arrays(data, label_column="fine")
     np.testing.assert_array_equal(source.train_images, IMAGES)
@@ -161,40 +166,40 @@ def test_cells_of_a_data_set(cells) -> None:
     [
         ((IMAGES,), {}, "labels are missing"),
         ((IMAGES, LABELS[:-1]), {}, "labels are 5, but there are 6 images"),
-        ((IMAGES, [0, 1, None, 0, 1, 2]), {}, r"labels\[2\] is 'None': text or a whole number"),
+        ((IMAGES, [0, 1, None, 0, 1, 2]), {}, r"labels\[2\] is 'None': must be text or an integer"),
         ((IMAGES, [[0, 1]] * 6), {}, r"labels\[0\] is"),
         (
             (IMAGES, [0, 1, 5, 0, 1, 2]),
             {"classes": ("a", "b", "c")},
-            r"labels\[2\] is '5': a class's name or number, 0 to 2",
+            r"labels\[2\] is '5': must be a class's name or number, 0 to 2",
         ),
         ((IMAGES, [0, 1, -1, 0, 1, 2]), {"classes": ("a", "b", "c")}, r"labels\[2\] is '-1'"),
         ((IMAGES, LABELS), {"classes": ("a", "b", "a")}, "two of the 3 classes have the same name"),
-        ((IMAGES, [1] * 6), {}, "there are 1 classes"),
-        ((IMAGES, LABELS), {"true_labels": [0, 1, 2, 9, 1, 2]}, "true_labels: '9' is no class"),
+        ((IMAGES, [1] * 6), {}, "has 1 classes"),
+        ((IMAGES, LABELS), {"true_labels": [0, 1, 2, 9, 1, 2]}, "true_labels: '9' is not a class"),
         ((IMAGES, LABELS), {"test_labels": [1]}, "test_labels are given, but test is not"),
         ((IMAGES, LABELS), {"test": IMAGES}, "test_labels are missing"),
-        ((IMAGES, LABELS), {"test": IMAGES, "test_labels": [8] * 6}, "test_labels: '8' is no class"),
+        ((IMAGES, LABELS), {"test": IMAGES, "test_labels": [8] * 6}, "test_labels: '8' is not a class"),
         ((IMAGES, LABELS), {"test": IMAGES[:, :4], "test_labels": LABELS}, "test_images has images of"),
         ((IMAGES, LABELS), {"image_size": 16}, "image_size is 16, but data is an array"),
         (([*FORMS["Pillow"]], LABELS), {"image_size": 4}, "image_size is 4"),
         ((IMAGES, LABELS), {"memory_gb": -1}, "memory_gb"),
         ((IMAGES.reshape(6, -1), LABELS), {}, r"data has shape \(6, 144\)"),
-        ((np.zeros((6, 3, 8, 3), np.uint8), LABELS), {}, "channels are first or last"),
+        ((np.zeros((6, 3, 8, 3), np.uint8), LABELS), {}, "ambiguous channel order"),
         ((np.zeros((6, 8, 8, 4), np.uint8), LABELS), {}, "with 1 or 3 channels"),
-        ((FLOAT * 255, LABELS), {}, "data holds float32 from .* from 0 to 1 is needed"),
-        ((FLOAT - 1, LABELS), {}, "from 0 to 1 is needed"),
+        ((FLOAT * 255, LABELS), {}, "data has float32 values from .* must be from 0 to 1"),
+        ((FLOAT - 1, LABELS), {}, "must be from 0 to 1"),
         ((np.full((6, 8, 8), np.nan), LABELS), {}, "from nan to nan"),
-        ((IMAGES.astype(int) * 2, LABELS), {}, "from 0 to 255 is needed"),
-        ((IMAGES > 3, LABELS), {}, "data holds bool"),
-        ((IMAGES * 1j, LABELS), {}, "data holds complex128"),
+        ((IMAGES.astype(int) * 2, LABELS), {}, "must be from 0 to 255"),
+        ((IMAGES > 3, LABELS), {}, "data has type bool"),
+        ((IMAGES * 1j, LABELS), {}, "data has type complex128"),
         ((IMAGES[:0], []), {}, "data|labels"),
-        (("photos", LABELS), {}, "data is str: an array, a tensor, a list"),
+        (("photos", LABELS), {}, "data is str: must be an array, a tensor, a list"),
         ((7, LABELS), {}, "data is int"),
-        (([1, 2, 3, 4, 5, 6], LABELS), {}, r"data\[0\] is int: a path, bytes, a Pillow image or an array"),
+        (([1, 2, 3, 4, 5, 6], LABELS), {}, r"data\[0\] is int: must be a path, bytes, a Pillow image or an array"),
         (([np.zeros((8, 8, 5), np.uint8), *FORMS["Pillow"][1:]], LABELS), {}, r"data\[0\] has shape \(8, 8, 5\)"),
         (([b"x"] * 6, LABELS), {}, "too many images cannot be used, 6 of 6"),
-        (([], []), {}, "there are no images"),
+        (([], []), {}, "has no images"),
         (
             (Dataset({"a": [1], "label": [0]}),),
             {},
@@ -205,7 +210,9 @@ def test_cells_of_a_data_set(cells) -> None:
         ((Dataset({"image": [1] * 6, "label": LABELS}),), {}, r"data\[\d\]\['image'\] is int"),
     ],
 )
-def test_each_violation_is_one_line_that_names_the_argument(arguments, options, message) -> None:
+def test_each_violation_is_one_line_that_names_the_argument(
+    arguments: tuple[Any, ...], options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_arrays(*arguments, **options)
     assert "\n" not in str(caught.value)

@@ -1,6 +1,8 @@
 """From files to a source. Oracles: the pixels that were written, the size rule as a table, lists written by hand."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from dividemix.data.source import Skipped
 from dividemix.errors import InputError
 
 
-def listing(files, labels=None, **fields):
+def listing(files: Iterable[bytes | Path], labels: list[str] | None = None, **fields: Any) -> Listing:
     files = list(files)
     return Listing(
         where="photos",
@@ -25,7 +27,7 @@ def listing(files, labels=None, **fields):
     )
 
 
-def of_sizes(*sizes, channels=3):
+def of_sizes(*sizes: tuple[int, int], channels: int = 3) -> Listing:
     return listing(encoded(pixels(number, *size, channels)) for number, size in enumerate(sizes))
 
 
@@ -46,13 +48,13 @@ def of_sizes(*sizes, channels=3):
         ([(60, 90), (300, 300)], 8, (8, 8)),
     ],
 )
-def test_the_size_rule(sizes, image_size, expected):
+def test_the_size_rule(sizes: list[tuple[int, int]], image_size: int | None, expected: tuple[int, int]) -> None:
     source = assemble(of_sizes(*sizes), image_size=image_size)
     assert source.train_images.shape == (len(sizes), *expected, 3)
     assert source.median_size == tuple(np.median(side) for side in zip(*sizes, strict=True))
 
 
-def test_images_of_one_small_size_are_taken_as_they_are():
+def test_images_of_one_small_size_are_taken_as_they_are() -> None:
     source = assemble(of_sizes(*[(12, 10)] * 5))
     np.testing.assert_array_equal(source.train_images, np.stack([pixels(number, 12, 10) for number in range(5)]))
     assert source.paths == tuple(f"{number}.png" for number in range(5))
@@ -61,7 +63,7 @@ def test_images_of_one_small_size_are_taken_as_they_are():
     assert source.skipped == ()
 
 
-def test_one_channel_only_if_all_are_grey():
+def test_one_channel_only_if_all_are_grey() -> None:
     assert assemble(of_sizes((8, 8), (8, 8), channels=1)).train_images.shape == (2, 8, 8, 1)
     mixed = assemble(listing([encoded(pixels(0, channels=1)), encoded(pixels(1))]))
     assert mixed.train_images.shape == (2, 8, 8, 3)
@@ -80,7 +82,7 @@ def test_one_channel_only_if_all_are_grey():
         (["9" * 5000, "1"], ["1", "9" * 5000]),
     ],
 )
-def test_natural_order(names, expected):
+def test_natural_order(names: list[str], expected: list[str]) -> None:
     assert natural_sorted(names) == expected
     assert natural_sorted(names[::-1]) == expected
 
@@ -105,14 +107,14 @@ def test_natural_order(names, expected):
         (np.float32(2), "2"),
     ],
 )
-def test_labels_become_names(value, name):
+def test_labels_become_names(value: object, name: str | None) -> None:
     assert label_name(value) == name
 
 
 # What cannot be read
 
 
-def damaged(*numbers, total=10, **fields):
+def damaged(*numbers: int, total: int = 10, **fields: Any) -> Listing:
     """A listing of images of which the first named holds nonsense and the others only half of their bytes."""
     files = [encoded(pixels(number)) for number in range(total)]
     for number in numbers:
@@ -122,7 +124,7 @@ def damaged(*numbers, total=10, **fields):
 
 
 @pytest.mark.parametrize("memory_gb", [4, 0])
-def test_the_unreadable_are_left_out_and_listed(memory_gb):
+def test_the_unreadable_are_left_out_and_listed(memory_gb: int) -> None:
     """One fails at its header, the others when they are decoded."""
     labels = list("aabbccaabb")
     truth = labels[::-1]
@@ -131,20 +133,21 @@ def test_the_unreadable_are_left_out_and_listed(memory_gb):
     assert isinstance(source.train_images, ImageFiles) == (memory_gb == 0)
     np.testing.assert_array_equal(source.train_images[:], np.stack([pixels(number) for number in kept]))
     assert [source.classes[label] for label in source.train_labels] == [labels[number] for number in kept]
+    assert source.true_labels is not None
     assert [source.classes[label] for label in source.true_labels] == [truth[number] for number in kept]
     assert source.paths == tuple(f"{number}.png" for number in kept)
     assert [one.path for one in source.skipped] == ["3.png", "4.png", "7.png"]
-    assert source.skipped[0].reason == "not an image, or damaged at its beginning"
+    assert source.skipped[0].reason == "not an image, or damaged at the start"
     assert all("\n" not in one.reason for one in source.skipped)
 
 
-def test_a_class_that_loses_all_its_images_is_dropped_and_listed():
+def test_a_class_that_loses_all_its_images_is_dropped_and_listed() -> None:
     source = assemble(damaged(3, labels=list("aabcbababa")))
     assert source.classes == ("a", "b")
-    assert source.skipped[-1] == Skipped("c", "class without a readable image: left out")
+    assert source.skipped[-1] == Skipped("c", "class without a readable image: skipped")
 
 
-def test_fixed_classes_stay_in_their_order_even_without_images():
+def test_fixed_classes_stay_in_their_order_even_without_images() -> None:
     source = assemble(
         listing([encoded(pixels(0)), encoded(pixels(1))], labels=["dog", "cat"], classes=["dog", "bat", "cat"])
     )
@@ -163,17 +166,17 @@ def test_fixed_classes_stay_in_their_order_even_without_images():
             "3 of 5: 'x': no label; 'x': no label; '0",
         ),
         (lambda: damaged(0, total=3, ignored=[Skipped("x", "text")] * 9), None),
-        (lambda: listing([]), "photos: there are no images in it"),
+        (lambda: listing([]), "photos: has no images"),
         (lambda: listing([encoded(pixels(0))]), "1 readable images in 1 classes: at least two images in two classes"),
         (lambda: listing([encoded(pixels(0))] * 4, labels=["a"] * 4), "4 readable images in 1 classes"),
         (lambda: damaged(1, total=3), "2 readable images in 1 classes"),
         (
             lambda: listing([encoded(pixels(0))] * 4, true_labels=["cat", "cow", "dog", "dog"]),
-            "photos: true labels: 'cow' is no class of the training labels: those are 'cat', 'dog'",
+            "photos: true labels: 'cow' is not a class of the training labels, which are 'cat', 'dog'",
         ),
     ],
 )
-def test_too_many_or_too_few(listed, message):
+def test_too_many_or_too_few(listed: Callable[[], Listing], message: str | None) -> None:
     if message is None:
         assert assemble(listed()).skipped
         return
@@ -185,7 +188,7 @@ def test_too_many_or_too_few(listed, message):
 @pytest.mark.parametrize(
     "options", [{"image_size": 7}, {"image_size": 1025}, {"memory_gb": -1}, {"memory_gb": float("nan")}]
 )
-def test_options_out_of_range(options):
+def test_options_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(options))):
         assemble(of_sizes((8, 8), (8, 8)), **options)
 
@@ -193,7 +196,7 @@ def test_options_out_of_range(options):
 # Memory
 
 
-def test_in_memory_or_in_files_the_source_is_the_same():
+def test_in_memory_or_in_files_the_source_is_the_same() -> None:
     """The budget of 6 x 24 x 24 x 3 bytes holds them; one byte less does not."""
     listed = of_sizes((30, 24), (24, 31), (24, 40), (33, 24), (24, 24), (25, 25))
     size = 6 * 24 * 24 * 3
@@ -207,34 +210,38 @@ def test_in_memory_or_in_files_the_source_is_the_same():
         assert getattr(inside, field) == getattr(outside, field)
     for source in (inside, outside):
         limited = source.limit_train(4)
+        assert source.paths is not None
         assert limited.paths == source.paths[:4]
         np.testing.assert_array_equal(limited.train_images[:], inside.train_images[:4])
 
 
-def test_test_images_take_what_memory_is_left():
+def test_test_images_take_what_memory_is_left() -> None:
     train, test = of_sizes(*[(8, 8)] * 4), of_sizes(*[(8, 8)] * 3)
     one = 8 * 8 * 3 / 1e9
     for memory_gb, in_memory in ((7 * one, True), (6.9 * one, False)):
         source = with_test(assemble(train, memory_gb=memory_gb), test, memory_gb=memory_gb)
         assert isinstance(source.train_images, np.ndarray)
         assert isinstance(source.test_images, np.ndarray) == in_memory
+        assert source.test_images is not None
         np.testing.assert_array_equal(source.test_images[:], source.train_images[:3])
 
 
-def test_test_images_are_made_like_the_training_images():
+def test_test_images_are_made_like_the_training_images() -> None:
     """Another size, and colour where training is grey."""
     source = assemble(of_sizes((8, 8), (8, 8), (8, 8), channels=1))
     source = with_test(source, damaged(2, labels=["dog"] * 10))
+    assert source.test_images is not None
+    assert source.test_labels is not None
     assert source.test_images.shape == (9, 8, 8, 1)
     assert source.test_labels.tolist() == [1] * 9
-    assert source.skipped == (Skipped("2.png", "test set: not an image, or damaged at its beginning"),)
-    with pytest.raises(InputError, match="photos: test labels: 'cow' is no class of the training labels"):
+    assert source.skipped == (Skipped("2.png", "test set: not an image, or damaged at the start"),)
+    with pytest.raises(InputError, match="photos: test labels: 'cow' is not a class of the training labels"):
         with_test(source, listing([encoded(pixels(0))] * 2, labels=["cat", "cow"]))
     with pytest.raises(InputError, match="too many images cannot be used, 2 of 2"):
         with_test(source, listing([b"", b"x"]))
 
 
-def test_reading_many_files(tmp_path: Path):
+def test_reading_many_files(tmp_path: Path) -> None:
     """More than one round of the threads, in order."""
     numbers = range(300)
     expected = np.stack([write_png(tmp_path / f"{number}.png", number, 4, 4) for number in numbers])
@@ -242,13 +249,14 @@ def test_reading_many_files(tmp_path: Path):
     np.testing.assert_array_equal(source.train_images, expected)
 
 
-def test_each_sample_knows_where_it_stood():
+def test_each_sample_knows_where_it_stood() -> None:
     """Files 1 and 4 of six fail, one by its header and one later; the listing itself is part of a larger table."""
     files = [encoded(pixels(number)) for number in range(6)]
     files[1], files[4] = b"bad", files[4][:60]
     source = assemble(listing(files))
     assert source.rows.tolist() == [0, 2, 3, 5]
     assert source.num_given == 6
+    assert source.paths is not None
     assert [f"{row}.png" for row in source.rows] == list(source.paths)
     part = assemble(listing(files, rows=[3, 4, 7, 8, 10, 11], num_given=15))
     assert part.rows.tolist() == [3, 7, 8, 11]

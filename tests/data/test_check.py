@@ -3,25 +3,26 @@
 The trees are of the official layouts; the numbers of images that the official ones have are made as small as the trees.
 """
 
+import dataclasses
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from test_cifar import LAYOUTS, ROWS, as_file, made, pack, write_tree
 
-from dividemix.data import check as module
-from dividemix.data.check import CHECKS, check
-from dividemix.data.check import LAYOUTS as EXPECTED
-from dividemix.data.cifar_archives import ARCHIVES, Archive
+from dividemix.data.builtin import BUILT_IN
+from dividemix.data.check import Checked, check
+from dividemix.data.cifar_archives import Archive
 
 
-def states(checked):
+def states(checked: Checked) -> dict[str, str]:
     """What -> state, by the last part of a path."""
     return {finding.what.rpartition("/")[2]: finding.state for finding in checked.findings}
 
 
-def details(checked, state):
+def details(checked: Checked, state: str) -> list[str]:
     return [finding.detail for finding in checked.findings if finding.state == state]
 
 
@@ -29,26 +30,28 @@ def details(checked, state):
 
 
 @pytest.fixture(params=LAYOUTS)
-def layout(request, monkeypatch):
+def layout(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A layout of ROWS images a file."""
-    num_train_files = len(LAYOUTS[request.param][3])
-    monkeypatch.setattr(module, "_NUM_TRAIN", num_train_files * ROWS)
-    monkeypatch.setattr(module, "_NUM_TEST", ROWS)
-    return request.param
+    data, *_, train, _ = LAYOUTS[request.param]
+    num_images = {"train": len(train) * ROWS, "test": ROWS}
+    monkeypatch.setitem(BUILT_IN, data, dataclasses.replace(BUILT_IN[data], num_images=num_images))
+    return str(request.param)
 
 
-def names_of(layout):
+def names_of(layout: str) -> list[str]:
     *_, train, test = LAYOUTS[layout]
     return [*train, test]
 
 
-def test_official_files(tmp_path, layout, monkeypatch):
+def test_official_files(tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data, *_ = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
-    if folder.name == ARCHIVES[data].folder:
+    archive = BUILT_IN[data].archive
+    assert archive is not None
+    if folder.name == archive.folder:
         md5 = {name: hashlib.md5((folder / name).read_bytes()).hexdigest() for name in names_of(layout)}
         official = Archive(url="", size=0, sha256="", folder=folder.name, md5=md5)
-        monkeypatch.setitem(ARCHIVES, data, official)
+        monkeypatch.setitem(BUILT_IN, data, dataclasses.replace(BUILT_IN[data], archive=official))
     for root in (tmp_path, folder, pack(folder, tmp_path / "packed.tar.gz")):
         checked = check(data, root)
         assert checked.usable
@@ -57,7 +60,7 @@ def test_official_files(tmp_path, layout, monkeypatch):
 
 
 @pytest.mark.parametrize("layout", ["10-python", "100-python"], indirect=True)
-def test_readable_files_that_are_not_the_official_ones_are_usable(tmp_path, layout):
+def test_readable_files_that_are_not_the_official_ones_are_usable(tmp_path: Path, layout: str) -> None:
     data, *_ = LAYOUTS[layout]
     write_tree(tmp_path, layout)
     checked = check(data, tmp_path)
@@ -67,7 +70,7 @@ def test_readable_files_that_are_not_the_official_ones_are_usable(tmp_path, layo
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_missing_file(tmp_path, layout, packed):
+def test_a_missing_file(tmp_path: Path, layout: str, packed: bool) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     (folder / test).unlink()
@@ -77,7 +80,7 @@ def test_a_missing_file(tmp_path, layout, packed):
     assert not details(checked, "damaged")
 
 
-def damaged(data, root, name, *words):
+def damaged(data: str, root: Path, name: str, *words: str) -> None:
     """One file, and only that, is found to be damaged."""
     checked = check(data, root)
     assert not checked.usable
@@ -90,7 +93,7 @@ def damaged(data, root, name, *words):
     assert str(root) not in detail  # it stands before
 
 
-def test_a_file_cut_between_two_images(tmp_path, layout):
+def test_a_file_cut_between_two_images(tmp_path: Path, layout: str) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     _, _, images, labels = made(data)
@@ -101,21 +104,21 @@ def test_a_file_cut_between_two_images(tmp_path, layout):
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, -1])
-def test_a_file_cut_elsewhere(tmp_path, layout, size):
+def test_a_file_cut_elsewhere(tmp_path: Path, layout: str, size: int) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     (folder / test).write_bytes((folder / test).read_bytes()[:size])
     damaged(data, tmp_path, test)
 
 
-def test_a_label_out_of_range(tmp_path, layout):
+def test_a_label_out_of_range(tmp_path: Path, layout: str) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     (folder / test).write_bytes(as_file(layout, made(data)[2], np.array([0, 1, 2, 100])))
-    damaged(data, tmp_path, test, "holds label 100")
+    damaged(data, tmp_path, test, "has label 100")
 
 
-def test_a_damaged_archive(tmp_path, layout):
+def test_a_damaged_archive(tmp_path: Path, layout: str) -> None:
     data, _, archive, *_ = LAYOUTS[layout]
     path = pack(write_tree(tmp_path / "tree", layout), tmp_path / archive)
     path.write_bytes(path.read_bytes()[:-100])
@@ -126,27 +129,27 @@ def test_a_damaged_archive(tmp_path, layout):
 
 
 @pytest.mark.parametrize("data", ["cifar10", "cifar100"])
-def test_nothing_there(tmp_path, data):
+def test_nothing_there(tmp_path: Path, data: str) -> None:
     for root in (tmp_path, tmp_path / "none"):
         checked = check(data, root)
         assert not checked.usable
         assert states(checked) == {root.name: "missing"}
 
 
-def test_the_layout_names_every_form(layout):
+def test_the_layout_names_every_form(layout: str) -> None:
     data, folder, archive, *_ = LAYOUTS[layout]
-    assert all(word in EXPECTED[data] for word in (f"DIR/{folder}/", f"DIR/{archive}", *names_of(layout)))
+    assert all(word in BUILT_IN[data].layout for word in (f"DIR/{folder}/", f"DIR/{archive}", *names_of(layout)))
 
 
 # Lists of image files
 
 
-def write_image(path):
+def write_image(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 24, 3), dtype=np.uint8)).save(path, "JPEG")
 
 
-def clothing1m(root):
+def clothing1m(root: Path) -> Path:
     """Five training images, two to validate with, three to test on."""
     splits = {"noisy_train": range(5), "clean_val": range(5, 7), "clean_test": range(7, 10)}
     root.mkdir()
@@ -160,7 +163,7 @@ def clothing1m(root):
     return root
 
 
-def webvision(root):
+def webvision(root: Path) -> Path:
     """Two classes, five training images, three to test on, and two of ILSVRC12."""
     train = [f"google/q000{number}/{number}.jpg" for number in range(5)]
     test = [f"val{number}.jpg" for number in range(3)]
@@ -181,22 +184,25 @@ TREES = {
 
 
 @pytest.fixture(params=TREES)
-def tree(request, tmp_path, monkeypatch):
+def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
     """Name and root of a whole tree."""
     make, num_images = TREES[request.param]
-    known = {"clothing1m": module._CLOTHING1M, "webvision": module._WEBVISION}[request.param]
-    for split, number in num_images.items():
-        monkeypatch.setitem(known.num_images, split, number)
+    official(monkeypatch, request.param, num_images)
     return request.param, make(tmp_path / "tree")
 
 
-def image(root, number=0):
+def official(monkeypatch: pytest.MonkeyPatch, name: str, num_images: dict[str, int]) -> None:
+    """Make these the numbers of images that the official data set has."""
+    monkeypatch.setitem(BUILT_IN, name, dataclasses.replace(BUILT_IN[name], num_images=num_images))
+
+
+def image(root: Path, number: int = 0) -> Path:
     """A training image."""
     return sorted(path for path in root.rglob("*.jpg") if "val" not in str(path.relative_to(root)))[number]
 
 
 @pytest.mark.parametrize("decode", [False, True])
-def test_whole_trees(tree, decode):
+def test_whole_trees(tree: tuple[str, Path], decode: bool) -> None:
     name, root = tree
     steps = []
     checked = check(name, root, decode=decode, progress=lambda *step: steps.append(step))
@@ -204,12 +210,12 @@ def test_whole_trees(tree, decode):
     assert set(states(checked).values()) == {"ok"}
     for split, number in TREES[name][1].items():
         assert [f.detail for f in checked.findings if f.what == f"{split} images"] == [
-            f"{number}, all {'readable' if decode else 'there'}"
+            f"{number}, all {'readable' if decode else 'present'}"
         ]
     assert steps == ([(done + 1, 10) for done in range(10)] if decode else [])
 
 
-def test_a_missing_list(tree):
+def test_a_missing_list(tree: tuple[str, Path]) -> None:
     name, root = tree
     for path in sorted(root.rglob("*.txt")):
         content = path.read_bytes()
@@ -222,7 +228,7 @@ def test_a_missing_list(tree):
     assert check(name, root).usable
 
 
-def test_a_damaged_list(tree):
+def test_a_damaged_list(tree: tuple[str, Path]) -> None:
     name, root = tree
     labels = root / {"clothing1m": "noisy_label_kv.txt", "webvision": "info/val_filelist.txt"}[name]
     labels.write_text("images/x.jpg\n")
@@ -232,7 +238,7 @@ def test_a_damaged_list(tree):
     assert labels.name in detail
 
 
-def test_missing_images_are_counted_and_the_first_named(tree):
+def test_missing_images_are_counted_and_the_first_named(tree: tuple[str, Path]) -> None:
     name, root = tree
     gone = [image(root, number) for number in range(4)]
     for path in gone:
@@ -245,7 +251,7 @@ def test_missing_images_are_counted_and_the_first_named(tree):
     assert [path.name in detail for path in gone] == [True, True, True, False]
 
 
-def test_an_empty_image_is_damaged(tree):
+def test_an_empty_image_is_damaged(tree: tuple[str, Path]) -> None:
     name, root = tree
     image(root).write_bytes(b"")
     checked = check(name, root)
@@ -253,7 +259,7 @@ def test_an_empty_image_is_damaged(tree):
     assert details(checked, "damaged")[0].startswith("1 of 5: ")
 
 
-def test_a_damaged_image_is_found_by_decoding(tree):
+def test_a_damaged_image_is_found_by_decoding(tree: tuple[str, Path]) -> None:
     name, root = tree
     path = image(root)
     path.write_bytes(path.read_bytes()[:-200])
@@ -266,16 +272,15 @@ def test_a_damaged_image_is_found_by_decoding(tree):
     assert "truncated" in detail
 
 
-def test_fewer_images_than_the_official_lists_name(tree, monkeypatch):
+def test_fewer_images_than_the_official_lists_name(tree: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     name, root = tree
-    known = {"clothing1m": module._CLOTHING1M, "webvision": module._WEBVISION}[name]
-    monkeypatch.setitem(known.num_images, "test", 2500)
+    official(monkeypatch, name, TREES[name][1] | {"test": 2500})
     checked = check(name, root)
     assert checked.usable
-    assert details(checked, "note") == ["3, all there; the official data set has 2500"]
+    assert details(checked, "note") == ["3, all present; the official data set has 2500"]
 
 
-def test_webvision_without_ilsvrc12_can_be_used(tmp_path):
+def test_webvision_without_ilsvrc12_can_be_used(tmp_path: Path) -> None:
     root = webvision(tmp_path / "tree")
     (root / "imagenet").rename(tmp_path / "elsewhere")
     checked = check("webvision", root)
@@ -283,7 +288,7 @@ def test_webvision_without_ilsvrc12_can_be_used(tmp_path):
     assert states(checked)["ilsvrc12 images"] == "note"
 
 
-def test_ilsvrc12_without_some_classes_is_missing_them(tmp_path):
+def test_ilsvrc12_without_some_classes_is_missing_them(tmp_path: Path) -> None:
     root = webvision(tmp_path / "tree")
     (root / "imagenet" / "val" / "n02" / "b.JPEG").unlink()
     checked = check("webvision", root)
@@ -295,7 +300,7 @@ def test_ilsvrc12_without_some_classes_is_missing_them(tmp_path):
     assert detail.endswith("; and 3 more")  # of six
 
 
-def test_ilsvrc12_without_class_folders_is_told_from_none(tmp_path):
+def test_ilsvrc12_without_class_folders_is_told_from_none(tmp_path: Path) -> None:
     root = webvision(tmp_path / "tree")
     val = root / "imagenet" / "val"
     for file in list(val.rglob("*.JPEG")):
@@ -305,16 +310,12 @@ def test_ilsvrc12_without_class_folders_is_told_from_none(tmp_path):
     assert not checked.usable
     assert [f.state for f in checked.findings if f.what == "ilsvrc12 images"] == ["missing"]
     (detail,) = details(checked, "missing")
-    assert "2 images are here" in detail
-    assert "not in a folder for each class: move each into the folder of its class, imagenet/val/n01/" in detail
+    assert "2 images, such as" in detail
+    assert "not in class folders: move each into the folder of its class, imagenet/val/n01/" in detail
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_no_tree(tmp_path, name):
+def test_no_tree(tmp_path: Path, name: str) -> None:
     checked = check(name, tmp_path / "none")
     assert not checked.usable
     assert set(states(checked).values()) == {"missing"}
-
-
-def test_every_check_has_a_layout():
-    assert CHECKS.keys() == EXPECTED.keys()

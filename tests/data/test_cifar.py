@@ -7,12 +7,16 @@ import gzip
 import os
 import pickle
 import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dividemix.data.readers import read_source
 from dividemix.data.readers.cifar import read_cifar10, read_cifar100
+from dividemix.data.source import Images, Labels, Source
 from dividemix.errors import InputError
 
 # Layout name: (data set, folder, archive, training files, test file)
@@ -37,7 +41,7 @@ LAYOUTS = {
 ROWS = 4  # images in a file
 
 
-def made(data):
+def made(data: str) -> tuple[Images, Labels, Images, Labels]:
     """Images (N, 32, 32, 3) and labels of all training files and the test file."""
     rng = np.random.default_rng(0)
     num_train, num_classes = (5 * ROWS, 10) if data == "cifar10" else (ROWS, 100)
@@ -46,7 +50,7 @@ def made(data):
     return images[:num_train], labels[:num_train], images[num_train:], labels[num_train:]
 
 
-def as_file(layout, images, labels, protocol=2):
+def as_file(layout: str, images: Images, labels: Labels, protocol: int = 2) -> bytes:
     """The bytes of one batch file, by a loop over its images."""
     rows = [b"".join(image[:, :, channel].tobytes() for channel in range(3)) for image in images]
     if layout == "10-binary":
@@ -61,7 +65,7 @@ def as_file(layout, images, labels, protocol=2):
     return pickle.dumps(batch, protocol)
 
 
-def write_tree(root, layout, protocol=2):
+def write_tree(root: Path, layout: str, protocol: int = 2) -> Path:
     """The extracted folder of a layout under root."""
     data, folder, _, train, test = LAYOUTS[layout]
     train_images, train_labels, test_images, test_labels = made(data)
@@ -74,29 +78,30 @@ def write_tree(root, layout, protocol=2):
     return root / folder
 
 
-def pack(folder, archive):
+def pack(folder: Path, archive: Path) -> Path:
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(folder, folder.name)
     return archive
 
 
-def same(source, data):
+def same(source: Source, data: str) -> None:
     assert source.name == data
     for got, expected in zip(
         (source.train_images, source.train_labels, source.test_images, source.test_labels), made(data), strict=True
     ):
         np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(source.true_labels, source.train_labels)
+    assert isinstance(source.train_images, np.ndarray)
     assert source.train_images.flags.c_contiguous
 
 
 @pytest.fixture(params=LAYOUTS)
-def layout(request):
-    return request.param
+def layout(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.mark.parametrize("form", ["folder", "its parent", "archive", "archive's folder", "renamed folder", "renamed"])
-def test_all_forms_give_the_same_arrays(tmp_path, layout, form):
+def test_all_forms_give_the_same_arrays(tmp_path: Path, layout: str, form: str) -> None:
     data, _, archive, *_ = LAYOUTS[layout]
     folder = write_tree(tmp_path / "unpacked", layout)
     (tmp_path / "packed").mkdir()
@@ -115,12 +120,12 @@ def test_all_forms_give_the_same_arrays(tmp_path, layout, form):
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("layout", ["10-python", "100-python"])
-def test_pickles_of_any_protocol(tmp_path, layout, protocol):
+def test_pickles_of_any_protocol(tmp_path: Path, layout: str, protocol: int) -> None:
     data = LAYOUTS[layout][0]
     same(read_source(data, write_tree(tmp_path, layout, protocol)), data)
 
 
-def test_an_archive_with_other_members_and_a_dot_before_its_paths(tmp_path):
+def test_an_archive_with_other_members_and_a_dot_before_its_paths(tmp_path: Path) -> None:
     folder = write_tree(tmp_path, "10-binary")
     archive = tmp_path / "cifar-10-binary.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
@@ -132,12 +137,13 @@ def test_an_archive_with_other_members_and_a_dot_before_its_paths(tmp_path):
     same(read_cifar10(archive), "cifar10")
 
 
-def test_what_is_known_of_cifar10(tmp_path):
+def test_what_is_known_of_cifar10(tmp_path: Path) -> None:
     source = read_cifar10(write_tree(tmp_path, "10-binary"))
     assert source.classes[0] == "airplane"
     assert source.classes[9] == "truck"
     assert source.mean == (0.4914, 0.4822, 0.4465)
     assert source.std == (0.2023, 0.1994, 0.2010)
+    assert source.similar is not None
     names = {source.classes[label]: source.classes[other] for label, other in source.similar.items()}
     assert names == {"truck": "automobile", "bird": "airplane", "deer": "horse", "cat": "dog", "dog": "cat"}
 
@@ -152,13 +158,14 @@ COARSE = [
 # fmt: on
 
 
-def test_what_is_known_of_cifar100(tmp_path):
+def test_what_is_known_of_cifar100(tmp_path: Path) -> None:
     """A class is taken for the next higher one with the same coarse label, the highest for the lowest."""
     source = read_cifar100(write_tree(tmp_path, "100-binary"))
     assert len(set(source.classes)) == 100
     assert (source.classes[0], source.classes[1], source.classes[99]) == ("apple", "aquarium_fish", "worm")
     assert source.mean == (0.507, 0.487, 0.441)
     assert source.std == (0.267, 0.256, 0.276)
+    assert source.similar is not None
     for label in range(100):
         others = [other for other in range(100) if COARSE[other] == COARSE[label]]
         higher = [other for other in others if other > label]
@@ -166,12 +173,12 @@ def test_what_is_known_of_cifar100(tmp_path):
 
 
 @pytest.mark.parametrize("data", ["cifar10", "cifar100"])
-def test_without_a_root_it_says_what_is_needed(data):
-    with pytest.raises(InputError, match=rf"{data} needs --root DIR: .*-python\.tar\.gz"):
+def test_without_a_root_it_says_what_is_needed(data: str) -> None:
+    with pytest.raises(InputError, match=rf"{data} needs root: .*-python\.tar\.gz"):
         read_source(data, None)
 
 
-def refused(data, root, *words):
+def refused(data: str, root: Path, *words: str) -> str:
     """The one line with which root is refused."""
     with pytest.raises(InputError) as caught:
         read_source(data, root)
@@ -182,26 +189,26 @@ def refused(data, root, *words):
     return message
 
 
-def test_roots_that_hold_nothing(tmp_path):
+def test_roots_that_hold_nothing(tmp_path: Path) -> None:
     (tmp_path / "cifar-10-batches-py").mkdir()
     refused("cifar10", tmp_path / "none", "none: no such file or folder", "cifar-10-python.tar.gz")
-    refused("cifar10", tmp_path, "no cifar10 here", "cifar-10-batches-bin")
-    refused("cifar10", tmp_path / "cifar-10-batches-py", "no cifar10 here")
+    refused("cifar10", tmp_path, "has no cifar10", "cifar-10-batches-bin")
+    refused("cifar10", tmp_path / "cifar-10-batches-py", "has no cifar10")
 
 
-def test_the_other_data_set_is_not_taken_for_this_one(tmp_path):
+def test_the_other_data_set_is_not_taken_for_this_one(tmp_path: Path) -> None:
     folder = write_tree(tmp_path / "tree", "100-python")
     archive = pack(folder, tmp_path / "cifar-10-python.tar.gz")
-    refused("cifar10", folder, "no cifar10 here")
-    refused("cifar10", archive, "no cifar10 in this archive")
+    refused("cifar10", folder, "has no cifar10")
+    refused("cifar10", archive, "this archive has no cifar10")
 
 
-def test_missing_files_are_listed(tmp_path, layout):
+def test_missing_files_are_listed(tmp_path: Path, layout: str) -> None:
     data, _, archive, train, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     (folder / test).unlink()
-    refused(data, folder, f"{test} missing", "should hold", *train)
-    refused(data, pack(folder, tmp_path / archive), f"{test} missing", "should hold", *train)
+    refused(data, folder, f"{test} missing", "must have", *train)
+    refused(data, pack(folder, tmp_path / archive), f"{test} missing", "must have", *train)
     if len(train) > 1:
         (folder / train[2]).unlink()
         refused(data, folder, f"{train[2]}, {test} missing")
@@ -209,54 +216,54 @@ def test_missing_files_are_listed(tmp_path, layout):
 
 @pytest.mark.parametrize("layout", ["10-binary", "100-binary"])
 @pytest.mark.parametrize("change", [lambda content: content[:-1], lambda content: content + b"x"])
-def test_binary_files_of_a_wrong_size(tmp_path, layout, change):
+def test_binary_files_of_a_wrong_size(tmp_path: Path, layout: str, change: Callable[[bytes], bytes]) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     (folder / test).write_bytes(change((folder / test).read_bytes()))
-    refused(data, folder, test, "no multiple of")
+    refused(data, folder, test, "not a multiple of")
 
 
-def test_empty_files(tmp_path, layout):
+def test_empty_files(tmp_path: Path, layout: str) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     (folder / test).write_bytes(b"")
     refused(data, folder, test)
 
 
-def test_a_file_without_rows(tmp_path):
+def test_a_file_without_rows(tmp_path: Path) -> None:
     folder = write_tree(tmp_path, "10-python")
     empty = {"data": np.zeros((0, 3072), np.uint8), "labels": []}
     (folder / "test_batch").write_bytes(pickle.dumps(empty, 3))
-    refused("cifar10", folder, "test_batch holds no images")
+    refused("cifar10", folder, "test_batch has no images")
 
 
-def test_a_label_out_of_range(tmp_path, layout):
+def test_a_label_out_of_range(tmp_path: Path, layout: str) -> None:
     data, *_, test = LAYOUTS[layout]
     folder = write_tree(tmp_path, layout)
     labels = np.array([0, 1, 2, 100])
     (folder / test).write_bytes(as_file(layout, made(data)[2], labels))
-    refused(data, folder, test, "holds label 100, but labels go from 0 to")
+    refused(data, folder, test, "has label 100: labels must be from 0 to")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [1, 2, 3]}, "labels has shape (3,): one label for each image is needed, (4,)"),
+        ({"labels": [1, 2, 3]}, "labels has shape (3,): must be (4,), one label for each image"),
         ({"labels": [1, 2, 3, 4, 5]}, "labels has shape (5,)"),
-        ({"labels": [1, 2, 3, -1]}, "holds label -1"),
-        ({"labels": [1, 2, 3, 0.5]}, "labels is not a list of whole numbers"),
-        ({"labels": [1, 2, 3, 2**70]}, "labels is not a list of whole numbers"),
-        ({"labels": "1234"}, "labels is not a list of whole numbers"),
+        ({"labels": [1, 2, 3, -1]}, "has label -1"),
+        ({"labels": [1, 2, 3, 0.5]}, "labels is not a list of integers"),
+        ({"labels": [1, 2, 3, 2**70]}, "labels is not a list of integers"),
+        ({"labels": "1234"}, "labels is not a list of integers"),
         ({"labels": np.zeros((4, 1), np.int64)}, "has shape (4, 1)"),
         ({"labels": np.array(3)}, "has shape ()"),
-        ({"data": np.zeros((4, 3071), np.uint8)}, "data is uint8 (4, 3071): uint8 (N, 3072) is needed"),
+        ({"data": np.zeros((4, 3071), np.uint8)}, "data is uint8 (4, 3071): must be uint8 (N, 3072)"),
         ({"data": np.zeros((4, 3, 32, 32), np.uint8)}, "data is uint8 (4, 3, 32, 32)"),
         ({"data": np.zeros((4, 3072), np.int64)}, "data is int64 (4, 3072)"),
         ({"data": [1, 2, 3]}, "data is list"),
         ({"data": np.zeros((4, 3072))}, "not a CIFAR batch: an array of type 'f8'"),
     ],
 )
-def test_pickles_with_wrong_content(tmp_path, change, message):
+def test_pickles_with_wrong_content(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     folder = write_tree(tmp_path, "10-python")
     batch = {"data": np.zeros((4, 3072), np.uint8), "labels": [1, 2, 3, 4]} | change
     (folder / "data_batch_3").write_bytes(pickle.dumps(batch, 2))
@@ -264,26 +271,26 @@ def test_pickles_with_wrong_content(tmp_path, change, message):
 
 
 @pytest.mark.parametrize("key", ["data", "labels"])
-def test_pickles_without_a_key(tmp_path, key):
+def test_pickles_without_a_key(tmp_path: Path, key: str) -> None:
     folder = write_tree(tmp_path, "10-python")
     batch = {"data": np.zeros((4, 3072), np.uint8), "labels": [1, 2, 3, 4]}
     del batch[key]
     (folder / "data_batch_3").write_bytes(pickle.dumps(batch, 2))
-    refused("cifar10", folder, f"data_batch_3: not a CIFAR batch: no {key} in it")
+    refused("cifar10", folder, f"data_batch_3: not a CIFAR batch: has no {key}")
 
 
 class Runs:
     """Unpickled by Python, an instance runs a command."""
 
-    def __init__(self, command):
+    def __init__(self, command: str) -> None:
         self.command = command
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return os.system, (self.command,)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_pickle_with_code_runs_nothing(tmp_path, packed):
+def test_a_pickle_with_code_runs_nothing(tmp_path: Path, packed: bool) -> None:
     marker = tmp_path / "marker"
     folder = write_tree(tmp_path, "10-python")
     (folder / "data_batch_1").write_bytes(pickle.dumps({"data": Runs(f"touch {marker}"), "labels": []}, 2))
@@ -292,7 +299,7 @@ def test_a_pickle_with_code_runs_nothing(tmp_path, packed):
     assert not marker.exists()
 
 
-def test_an_archive_cut_anywhere(tmp_path, layout):
+def test_an_archive_cut_anywhere(tmp_path: Path, layout: str) -> None:
     data, _, archive, *_ = LAYOUTS[layout]
     path = pack(write_tree(tmp_path, layout), tmp_path / archive)
     content = path.read_bytes()
@@ -301,7 +308,7 @@ def test_an_archive_cut_anywhere(tmp_path, layout):
         refused(data, path, "truncated, corrupted, or not a .tar.gz")
 
 
-def test_an_archive_with_a_flipped_byte_anywhere(tmp_path, layout):
+def test_an_archive_with_a_flipped_byte_anywhere(tmp_path: Path, layout: str) -> None:
     """Past gzip's header every bit is covered by its check sum, so no flip may go unseen."""
     data, _, archive, *_ = LAYOUTS[layout]
     path = pack(write_tree(tmp_path, layout), tmp_path / archive)
@@ -314,21 +321,21 @@ def test_an_archive_with_a_flipped_byte_anywhere(tmp_path, layout):
 @pytest.mark.parametrize(
     "content", [b"", b"not gzip", gzip.compress(b"", mtime=0), gzip.compress(b"not a tar" * 200, mtime=0)]
 )
-def test_a_file_that_is_no_archive(tmp_path, content):
+def test_a_file_that_is_no_archive(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "cifar-10-python.tar.gz"
     path.write_bytes(content)
     refused("cifar10", path, "truncated, corrupted, or not a .tar.gz")
     refused("cifar10", tmp_path, "truncated, corrupted, or not a .tar.gz")
 
 
-def test_an_oversized_file_is_refused_before_it_is_read(tmp_path):
+def test_an_oversized_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
     folder = write_tree(tmp_path, "10-binary")
     with (folder / "test_batch.bin").open("r+b") as file:
         file.truncate(2**40)  # sparse: takes no room
     refused("cifar10", folder, "test_batch.bin has 1099511627776 bytes")
 
 
-def test_an_archive_that_announces_an_oversized_file(tmp_path):
+def test_an_archive_that_announces_an_oversized_file(tmp_path: Path) -> None:
     member = tarfile.TarInfo("cifar-10-batches-bin/test_batch.bin")
     member.size = 2**40
     path = tmp_path / "cifar-10-binary.tar.gz"
@@ -337,7 +344,7 @@ def test_an_archive_that_announces_an_oversized_file(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a user who may not read everything")
-def test_an_unreadable_file(tmp_path):
+def test_an_unreadable_file(tmp_path: Path) -> None:
     folder = write_tree(tmp_path, "10-binary")
     (folder / "test_batch.bin").chmod(0)
     refused("cifar10", folder, "test_batch.bin: cannot be read")

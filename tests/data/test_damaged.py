@@ -12,6 +12,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,12 +34,12 @@ def no_warning_leaks() -> Iterator[None]:
         yield
 
 
-def outcome(data: Path, **options) -> Source | str:
+def outcome(data: Path, **options: Any) -> Source | str:
     """The source, or REFUSED; what is said about damage is one line each, which names no address in memory."""
     try:
         source = read_source(str(data), **options)
     except InputError as error:
-        refusal = str(error)
+        refusal: str | None = str(error)
     else:
         refusal = None
     if refusal is not None:
@@ -199,6 +200,7 @@ def test_flipped_bytes_are_found_or_harmless(tmp_path: Path, kind: str) -> None:
         write_png(tmp_path / f"a/more{number}.png", number)
     source = outcome(tmp_path)
     assert isinstance(source, Source)
+    assert source.paths is not None
     listed = [*source.paths, *(one.path for one in source.skipped)]
     assert sorted(listed) == sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.png"))
 
@@ -211,6 +213,7 @@ def test_an_image_with_the_ending_of_another_is_read(tmp_path: Path, kind: str, 
     (tmp_path / f"b/other{suffix}").write_bytes(encoded(pixels(9), kind))
     source = outcome(tmp_path)
     assert isinstance(source, Source)
+    assert source.paths is not None
     assert len(source.paths) == 5
     assert source.skipped == ()
 
@@ -285,7 +288,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     write_png(tmp_path / "b/locked.png", 7)
     really_open = Path.open
 
-    def denied(path: Path, *arguments, **options):
+    def denied(path: Path, *arguments: Any, **options: Any) -> Any:
         if path.name == "locked.png":
             raise PermissionError(13, "Permission denied", str(path))
         return really_open(path, *arguments, **options)
@@ -293,6 +296,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Path, "open", denied)
     source = outcome(tmp_path)
     check_listed(source, "b/locked.png")
+    assert isinstance(source, Source)
     assert source.skipped[0].reason == "cannot be read: Permission denied"
 
 
@@ -373,7 +377,7 @@ def table(name: str, content: str | bytes, expected: list[str] | str) -> None:
     TABLES[name] = (content.encode() if isinstance(content, str) else content, expected)
 
 
-for _name, _content in {
+for _name, _text in {
     "empty": "",
     "blanks": " \n\t\n",
     "a byte order mark alone": "\ufeff",
@@ -412,7 +416,7 @@ for _name, _content in {
     "split twice": "path,label,split,split\na/0.png,a,train,train\n",
     "sep line of a spreadsheet": "sep=,\n" + GOOD,
 }.items():
-    table(_name, _content, REFUSED)
+    table(_name, _text, REFUSED)
 for _name, _raw in {
     "latin-1": GOOD.encode() + "b/2.png,Käse\n".encode("latin-1"),
     "cp1252 in the header": "path,label,größe\n".encode("cp1252"),

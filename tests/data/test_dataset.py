@@ -5,6 +5,8 @@ for files and for subsets.
 """
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +24,11 @@ LABELS = RNG.integers(0, 4, size=20)
 MEAN, STD = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
 
 
-def array_data(**options: int | bool) -> ArrayData:
+def array_data(**options: Any) -> ArrayData:
     return ArrayData(IMAGES, LABELS, mean=MEAN, std=STD, **options)
 
 
-def file_data(**options: int | bool) -> ArrayData:
+def file_data(**options: Any) -> ArrayData:
     """The same images, each in a file of its own."""
     files = [encoded(image) for image in IMAGES]
     images = ImageFiles(files, (6, 5, 3), np.arange(20), np.zeros((20, 16), np.uint8))
@@ -110,7 +112,7 @@ def test_pixel_statistics_are_numpys(shape: tuple[int, ...]) -> None:
 def test_a_constant_channel_has_deviation_one(level: int) -> None:
     images = np.full((11, 3, 3, 1), level, dtype=np.uint8)
     mean, std = pixel_statistics(images)
-    assert mean == (pytest.approx(level / 255),)
+    assert mean == pytest.approx((level / 255,))
     assert std == (1.0,)
 
 
@@ -140,7 +142,7 @@ def test_files_give_the_batches_of_arrays_bit_for_bit() -> None:
 
 
 @pytest.mark.parametrize("make", [array_data, file_data])
-def test_a_subset_is_the_data_of_its_samples_and_shares_the_images(make) -> None:
+def test_a_subset_is_the_data_of_its_samples_and_shares_the_images(make: Callable[..., ArrayData]) -> None:
     data, index = make(crop_padding=1, flip=True), np.array([17, 4, 4, 0, 9])
     part = data.subset(index)
     assert part.images is data.images

@@ -10,18 +10,26 @@ import struct
 import time
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from dividemix.data.readers import READERS, read_source
+from dividemix.data.builtin import BUILT_IN
+from dividemix.data.readers import read_source
 from dividemix.data.readers.fashion import read_fashion
+from dividemix.data.source import Images
 from dividemix.errors import InputError
 
 
-def test_six_thousand_and_two_thousand_balanced_images():
+def test_six_thousand_and_two_thousand_balanced_images() -> None:
     source = read_fashion()
     assert source.train_images.shape == (6000, 28, 28, 1)
+    assert source.test_images is not None
+    assert source.test_labels is not None
+    assert source.true_labels is not None
     assert source.test_images.shape == (2000, 28, 28, 1)
     assert np.bincount(source.train_labels).tolist() == [600] * 10
     assert np.bincount(source.test_labels).tolist() == [200] * 10
@@ -29,28 +37,32 @@ def test_six_thousand_and_two_thousand_balanced_images():
     assert len(source.classes) == 10
 
 
-def test_it_opens_as_the_original_does():
+def test_it_opens_as_the_original_does() -> None:
     """The first ten labels of the original files; the pixels of the subset by check sum."""
     source = read_fashion()
     assert source.train_labels[:10].tolist() == [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
+    assert source.test_labels is not None
+    assert isinstance(source.train_images, np.ndarray)
+    assert isinstance(source.test_images, np.ndarray)
     assert source.test_labels[:10].tolist() == [9, 2, 1, 1, 6, 1, 4, 6, 5, 7]
     pixels = source.train_images.tobytes() + source.test_images.tobytes()
     assert hashlib.sha256(pixels).hexdigest() == "449285c6fd2b41fdc2bdf10e1737f621576fec9bf361408b53ab434198d6f48d"
 
 
-def test_it_is_read_in_well_under_a_second():
+def test_it_is_read_in_well_under_a_second() -> None:
     start = time.perf_counter()
     read_fashion()
     assert time.perf_counter() - start < 1
 
 
-def test_its_licence_is_beside_it():
+def test_its_licence_is_beside_it() -> None:
     text = (resources.files("dividemix.data") / "embedded" / "LICENSE").read_text(encoding="utf-8")
     assert "Copyright (c) 2017 Zalando SE" in text
 
 
-def test_similar_classes_are_other_classes_and_two_have_none():
+def test_similar_classes_are_other_classes_and_two_have_none() -> None:
     source = read_fashion()
+    assert source.similar is not None
     names = {source.classes[label]: source.classes[other] for label, other in source.similar.items()}
     assert all(name != other for name, other in names.items())
     assert names["Shirt"] == "T-shirt/top"
@@ -58,12 +70,12 @@ def test_similar_classes_are_other_classes_and_two_have_none():
     assert not {"Trouser", "Bag"} & (set(names) | set(names.values()))
 
 
-def test_the_tool_takes_the_first_of_each_class(tmp_path, monkeypatch):
+def test_the_tool_takes_the_first_of_each_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = load_tool()
     monkeypatch.setattr(tool, "TRAIN_PER_CLASS", 3)
     monkeypatch.setattr(tool, "TEST_PER_CLASS", 2)
     rng = np.random.default_rng(0)
-    expected = {}
+    expected: dict[str, NDArray[Any]] = {}
     for split, prefix, per_class in (("train", "train", 3), ("test", "t10k", 2)):
         images = rng.integers(0, 256, (40, 4, 4), dtype=np.uint8)
         labels = rng.permutation(np.repeat(np.arange(4, dtype=np.uint8), 10))
@@ -79,33 +91,35 @@ def test_the_tool_takes_the_first_of_each_class(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*.tmp*"))
 
 
-def load_tool():
+def load_tool() -> ModuleType:
     path = Path(__file__).parents[2] / "tools" / "embed_fashion.py"
     spec = importlib.util.spec_from_file_location("embed_fashion", path)
+    assert spec is not None
+    assert spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     return tool
 
 
-def write_idx(path, array):
+def write_idx(path: Path, array: Images) -> None:
     header = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
     path.write_bytes(gzip.compress(header + array.tobytes()))
 
 
-def test_read_source_knows_the_embedded_set():
+def test_read_source_knows_the_embedded_set() -> None:
     assert read_source("fashion").name == "fashion"
     with pytest.raises(InputError, match="no meaning for fashion"):
         read_source("fashion", Path("somewhere"))
 
 
 @pytest.mark.parametrize("data", ["mnist", "", "data/mnist", "Fashion"])
-def test_an_unknown_data_set_lists_the_known_ones(data):
+def test_an_unknown_data_set_lists_the_known_ones(data: str) -> None:
     with pytest.raises(InputError, match="unknown data set") as caught:
         read_source(data)
-    assert all(name in str(caught.value) for name in (*READERS, ".npz"))
+    assert all(name in str(caught.value) for name in (*BUILT_IN, ".npz"))
 
 
-def test_a_file_that_is_no_data_set_is_told_so(tmp_path):
+def test_a_file_that_is_no_data_set_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("0,1\n")
-    with pytest.raises(InputError, match=r"data\.txt: not an image data set: known are"):
+    with pytest.raises(InputError, match=r"data\.txt: not an image data set: use"):
         read_source(str(tmp_path / "data.txt"))

@@ -1,5 +1,7 @@
 """Feature vectors: oracles are numpy in float64, and the moments of the noise that was asked for."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -54,7 +56,7 @@ def test_the_generator_decides_and_moves_from_batch_to_batch() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_statistics_are_numpys_in_float64(dtype: type) -> None:
+def test_statistics_are_numpys_in_float64(dtype: type[np.floating[Any]]) -> None:
     features = FEATURES.astype(dtype)
     mean, std = feature_statistics(features)
     assert mean.dtype == std.dtype == np.float64

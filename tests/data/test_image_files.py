@@ -1,5 +1,6 @@
 """Images in files. Oracle: the same images as an array, which the test wrote to the files."""
 
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from pictures import encoded, pixels, write_png
 
 from dividemix.data.image_files import ImageFiles, fingerprint, image_digest
 from dividemix.data.pixel_statistics import pixel_statistics
+from dividemix.data.source import Images
 from dividemix.errors import InputError
 
 ARRAY = np.stack([pixels(number) for number in range(12)])
@@ -57,15 +59,22 @@ def test_batches_come_in_order_and_may_be_left_early(tmp_path: Path) -> None:
         np.testing.assert_array_equal(images, ARRAY[index])
     stream = files.batches(np.array([number]) for number in range(12))
     np.testing.assert_array_equal(next(stream), ARRAY[:1])
+    assert isinstance(stream, Generator)
     stream.close()
 
 
 def test_an_image_that_is_asked_for_twice_in_a_batch_is_decoded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files, rows = files_of(tmp_path), []
+    files = files_of(tmp_path)
+    rows: list[int] = []
     read = files._read
-    monkeypatch.setattr(files, "_read", lambda row: (rows.append(row), read(row))[1])
+
+    def watched(row: int) -> Images:
+        rows.append(row)
+        return read(row)
+
+    monkeypatch.setattr(files, "_read", watched)
     files[np.array([7, 1, 7, 7, 1])]
     assert sorted(rows) == [1, 7]
 

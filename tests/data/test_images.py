@@ -7,10 +7,11 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from dividemix.data import images
 from dividemix.data.images import UnreadableImage, image_suffixes, probe, read_image
@@ -20,7 +21,7 @@ GREY = RNG.integers(0, 256, (7, 9), dtype=np.uint8)
 COLOUR = RNG.integers(0, 256, (7, 9, 3), dtype=np.uint8)
 
 
-def encoded(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, kind, **options)
     return buffer.getvalue()
@@ -39,7 +40,7 @@ def blocks(height: int, width: int) -> np.ndarray:
 # Each case: the file, whether it is grey, and its pixels in one channel or three.
 
 
-def palette_file(levels: np.ndarray, **options: object) -> bytes:
+def palette_file(levels: np.ndarray, **options: Any) -> bytes:
     image = Image.fromarray(GREY % len(levels)).convert("P")
     image.putdata((GREY % len(levels)).ravel().tolist())
     image.putpalette(levels.ravel().tolist())
@@ -165,6 +166,7 @@ def test_modes_that_a_program_can_hold(mode: str) -> None:
         image = flat.convert("P").convert("PA")
     else:
         image = flat.convert({"La": "LA", "RGBa": "RGBA"}.get(mode, mode)).convert(mode)
+    assert image is not None
     pixels = read_image(image, 7, 9, 3)
     expected = np.array(
         flat.convert("L").convert("RGB") if mode == "La" else image.convert("RGB") if mode == "PA" else flat
@@ -189,7 +191,8 @@ def test_exif_orientation_is_undone(kind: str, orientation: int) -> None:
     }[orientation]
     exif = Image.Exif()
     exif[0x0112] = orientation
-    options = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
+    by_kind: dict[str, dict[str, int]] = {"JPEG": {"quality": 100, "subsampling": 0}, "WEBP": {"lossless": True}}
+    options = by_kind.get(kind, {})
     content = encoded(Image.fromarray(np.ascontiguousarray(stored)), kind, exif=exif, **options)
     assert probe(content) == (32, 64, False)
     np.testing.assert_allclose(read_image(content, 32, 64, 3), upright, atol=6 if kind == "JPEG" else 0)
@@ -320,7 +323,7 @@ def test_importing_the_readers_loads_neither_pillow_nor_torch() -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_an_image_of_the_callers_keeps_its_size_and_pixels():
+def test_an_image_of_the_callers_keeps_its_size_and_pixels() -> None:
     """A JPEG that is decoded small stays small: only one that was opened here may be."""
     content = encoded(Image.fromarray(blocks(400, 600)), "JPEG", quality=95)
     image = Image.open(io.BytesIO(content))
@@ -346,7 +349,7 @@ def test_threads_do_not_decode_one_image_at_once(monkeypatch: pytest.MonkeyPatch
     image = Image.open(io.BytesIO(encoded(Image.fromarray(COLOUR))))
     load, inside, most = type(image).load, [], []
 
-    def slow_load(self: Image.Image) -> object:
+    def slow_load(self: ImageFile.ImageFile) -> object:
         if self is not image:
             return load(self)
         inside.append(1)

@@ -3,13 +3,14 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pictures import encoded, pixels, write_png
 
 from dividemix.data.readers import read_source
-from dividemix.data.source import Skipped
+from dividemix.data.source import Skipped, Source
 from dividemix.errors import InputError
 
 IMAGES = np.stack([pixels(number) for number in range(4)])
@@ -27,7 +28,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is an extra: pip install 'di
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is an extra: pip install 'dividemix[parquet]'")
 
 
-def write(path: Path, columns: dict, features: dict | None = None) -> str:
+def write(path: Path, columns: dict[str, Any], features: dict[str, Any] | None = None) -> str:
     table = pa.table(columns)
     if features is not None:
         table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
@@ -35,7 +36,7 @@ def write(path: Path, columns: dict, features: dict | None = None) -> str:
     return str(path)
 
 
-def check(source, labels: list[str]) -> None:
+def check(source: Source, labels: list[str]) -> None:
     np.testing.assert_array_equal(source.train_images, IMAGES)
     assert [source.classes[label] for label in source.train_labels] == labels
 
@@ -44,7 +45,9 @@ HF_FEATURES = {"picture": {"_type": "Image"}, "kind": {"_type": "ClassLabel", "n
 
 
 def test_the_hugging_face_layout(tmp_path: Path) -> None:
-    structs = [{"bytes": content, "path": f"{number}.png"} for number, content in enumerate(BYTES)]
+    structs: list[dict[str, bytes | str | None]] = [
+        {"bytes": content, "path": f"{number}.png"} for number, content in enumerate(BYTES)
+    ]
     structs[2]["path"] = None
     path = write(tmp_path / "train.parquet", {"picture": structs, "kind": [1, 0, 1, 2]}, HF_FEATURES)
     source = read_source(path)
@@ -89,6 +92,8 @@ def test_columns_splits_and_true_labels(tmp_path: Path) -> None:
     }
     source = read_source(write(tmp_path / "a.parquet", columns), path_column="x", label_column="y")
     check(source, ["0", "1", "0", "1"])
+    assert source.true_labels is not None
+    assert source.test_labels is not None
     assert source.true_labels.tolist() == [1, 1, 0, 0]
     assert source.test_labels.tolist() == [1]
     np.testing.assert_array_equal(source.test_images, IMAGES[2:3])
@@ -100,15 +105,15 @@ def test_rows_that_are_left_out(tmp_path: Path) -> None:
     features = {"image": {"_type": "Image"}, "label": {"_type": "ClassLabel", "names": ["a", "b"]}}
     with pytest.raises(InputError, match="too many images cannot be used, 5 of 9"):
         read_source(write(tmp_path / "a.parquet", {"image": images, "label": labels}, features))
-    images, labels = images + BYTES, [*labels, 0, 1, 1, 1]
+    images, labels = [*images, *BYTES], [*labels, 0, 1, 1, 1]
     source = read_source(write(tmp_path / "a.parquet", {"image": images, "label": labels}, features))
     assert len(source.train_labels) == 8
     assert source.skipped == (
         Skipped("row 4", "row 4: no image"),
         Skipped("row 7", "row 7: no label"),
-        Skipped("row 8", "row 8: label '5' is none of the classes"),
+        Skipped("row 8", "row 8: label '5' is not one of the classes"),
         Skipped("row 5", "empty"),
-        Skipped("row 6", "not an image, or damaged at its beginning"),
+        Skipped("row 6", "not an image, or damaged at the start"),
     )
 
 
@@ -117,17 +122,17 @@ def test_rows_that_are_left_out(tmp_path: Path) -> None:
     [
         (
             {"pixels": BYTES, "label": [0, 1, 0, 1]},
-            "no column 'path', it has 'pixels', 'label': name it by --path_column",
+            "no column 'path', it has 'pixels', 'label': give its name as path_column",
         ),
-        ({"image": BYTES, "kind": [0, 1, 0, 1]}, "no column 'label'.* --label_column"),
-        ({"image": [1, 2, 3, 4], "label": [0, 1, 0, 1]}, "too many images .* no image: int where bytes"),
+        ({"image": BYTES, "kind": [0, 1, 0, 1]}, "no column 'label'.* label_column"),
+        ({"image": [1, 2, 3, 4], "label": [0, 1, 0, 1]}, "too many images .* no image: int instead of bytes"),
         ({"image": [{"a": 1}] * 4, "label": [0, 1, 0, 1]}, "too many images .* no image"),
-        ({"image": [{"bytes": 1, "path": 2}] * 4, "label": [0, 1, 0, 1]}, "a struct of bytes and path is needed"),
+        ({"image": [{"bytes": 1, "path": 2}] * 4, "label": [0, 1, 0, 1]}, "not a struct of bytes and path"),
         ({"image": BYTES, "label": [0, 0, 0, 0]}, "at least two images in two classes"),
-        ({"image": BYTES[:0], "label": pa.array([], pa.int64())}, "there are no images in it"),
+        ({"image": BYTES[:0], "label": pa.array([], pa.int64())}, "has no images"),
     ],
 )
-def test_tables_that_make_no_sense(tmp_path: Path, columns: dict, message: str) -> None:
+def test_tables_that_make_no_sense(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read_source(write(tmp_path / "a.parquet", columns))
     assert "\n" not in str(caught.value)

@@ -6,16 +6,19 @@ import os
 import pickle
 import random
 import struct
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from dividemix.data.readers.plain_pickle import read_plain_pickle
 from dividemix.errors import InputError
 
 
-def content():
+def content() -> dict[str, Any]:
     """What a batch holds, in Python 3's types."""
     rng = np.random.default_rng(0)
     return {
@@ -29,7 +32,7 @@ def content():
     }
 
 
-def same(got, expected):
+def same(got: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     assert got.keys() == expected.keys()
     for key, value in expected.items():
         if isinstance(value, np.ndarray):
@@ -40,12 +43,12 @@ def same(got, expected):
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_python_3_pickles(protocol):
+def test_python_3_pickles(protocol: int) -> None:
     same(read_plain_pickle(pickle.dumps(content(), protocol), "file"), content())
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_byte_keys_become_text(protocol):
+def test_byte_keys_become_text(protocol: int) -> None:
     pickled = pickle.dumps({b"data": content()["data"], b"labels": [1, 2]}, protocol)
     same(read_plain_pickle(pickled, "file"), {"data": content()["data"], "labels": [1, 2]})
 
@@ -53,13 +56,17 @@ def test_byte_keys_become_text(protocol):
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["u1", "i1", "<i4", ">i4", "<u8", ">i2"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_integer_arrays_of_any_order(protocol, dtype, order):
+def test_integer_arrays_of_any_order(protocol: int, dtype: str, order: Literal["C", "F"]) -> None:
     array = np.asarray(np.arange(24).reshape(2, 3, 4), dtype=dtype, order=order)
     got = read_plain_pickle(pickle.dumps({"data": array}, protocol), "file")["data"]
     np.testing.assert_array_equal(got, array)
 
 
-def python_2_batch(rows, labels, string=lambda text: b"U" + bytes([len(text)]) + text):
+def python_2_batch(
+    rows: NDArray[np.uint8],
+    labels: list[int],
+    string: Callable[[bytes], bytes] = lambda text: b"U" + bytes([len(text)]) + text,
+) -> bytes:
     """A batch written as Python 2 wrote CIFAR's: protocol 2, byte strings, memo entries."""
     raw = rows.tobytes()
     return b"".join(
@@ -85,7 +92,7 @@ def python_2_batch(rows, labels, string=lambda text: b"U" + bytes([len(text)]) +
     ],
     ids=["SHORT_BINSTRING", "BINSTRING", "STRING"],
 )
-def test_python_2_pickles(string):
+def test_python_2_pickles(string: Callable[[bytes], bytes]) -> None:
     """The bytes are written by hand; Python's own unpickler must agree that they are a batch."""
     rows = np.random.default_rng(1).integers(0, 256, (3, 300), dtype=np.uint8)
     pickled = python_2_batch(rows, [7, 0, 9], string)
@@ -98,14 +105,14 @@ def test_python_2_pickles(string):
 class Calls:
     """Unpickled by Python, an instance calls the function."""
 
-    def __init__(self, function, *arguments, state=None):
+    def __init__(self, function: Callable[..., object], *arguments: object, state: object = None) -> None:
         self.reduced = (function, arguments) if state is None else (function, arguments, state)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return self.reduced
 
 
-def hostile(marker):
+def hostile(marker: Path | str) -> dict[str, Any]:
     """Name -> object whose pickle would make the marker, or reach what it must not."""
     touch = f"__import__('pathlib').Path({str(marker)!r}).touch()"
     array = np.zeros(3, np.uint8)
@@ -127,7 +134,7 @@ def hostile(marker):
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 @pytest.mark.parametrize("name", hostile("marker"))
-def test_nothing_runs(tmp_path, name, protocol):
+def test_nothing_runs(tmp_path: Path, name: str, protocol: int) -> None:
     marker = tmp_path / "marker"
     pickled = pickle.dumps(hostile(marker)[name], protocol)
     with pytest.raises(InputError, match="file: truncated or not a CIFAR batch: ") as caught:
@@ -136,7 +143,7 @@ def test_nothing_runs(tmp_path, name, protocol):
     assert not marker.exists()
 
 
-def test_the_marker_would_be_made_by_an_ordinary_unpickler(tmp_path):
+def test_the_marker_would_be_made_by_an_ordinary_unpickler(tmp_path: Path) -> None:
     """The hostile cases are real: Python's unpickler falls for them."""
     for name in (
         "os.system",
@@ -154,7 +161,7 @@ def test_the_marker_would_be_made_by_an_ordinary_unpickler(tmp_path):
         assert marker.exists(), name
 
 
-def test_a_refusal_names_what_was_called():
+def test_a_refusal_names_what_was_called() -> None:
     with pytest.raises(InputError, match=r"it calls '(posix|nt)\.system'"):
         read_plain_pickle(pickle.dumps(Calls(os.system, "true")), "file")
 
@@ -163,7 +170,7 @@ NDARRAY = b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\x00tU\x01
 U1 = b"cnumpy\ndtype\n(U\x02u1K\x00K\x01tR"
 
 
-def data(value):
+def data(value: bytes) -> bytes:
     """A pickled dict whose data is what the opcodes push."""
     return b"\x80\x02}U\x04data" + value + b"s."
 
@@ -218,19 +225,19 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_content_is_one_clear_line(name):
+def test_malformed_content_is_one_clear_line(name: str) -> None:
     with pytest.raises(InputError, match="file: truncated or not a CIFAR batch: ") as caught:
         read_plain_pickle(MALFORMED[name], "file")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 
 
-def test_a_huge_memo_index_reserves_nothing():
+def test_a_huge_memo_index_reserves_nothing() -> None:
     assert read_plain_pickle(data(b"Nr\xff\xff\xff\xff"), "file") == {"data": None}
 
 
 @pytest.mark.filterwarnings("ignore:invalid escape sequence")
-def test_random_damage_never_raises_anything_else():
+def test_random_damage_never_raises_anything_else() -> None:
     """Flipped, cut and repeated bytes: a dict or InputError."""
     rng = random.Random(0)
     originals = [pickle.dumps(content(), protocol) for protocol in (2, 3, 4, 5)]

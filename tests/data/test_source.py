@@ -3,15 +3,17 @@
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike, NDArray
 
 from dividemix.data.source import Source
 from dividemix.errors import InputError
 
 
-def make(**changes):
+def make(**changes: Any) -> Source:
     """A source of seven images in three classes, with changes."""
     rng = np.random.default_rng(0)
     fields = {
@@ -27,64 +29,65 @@ def make(**changes):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64, np.float32, np.float64])
-def test_whole_numbers_of_any_type_become_int64(dtype):
+def test_whole_numbers_of_any_type_become_int64(dtype: DTypeLike) -> None:
     source = make(train_labels=np.array([0, 1, 2, 0, 1, 2, 0], dtype=dtype), test_labels=np.array([2, 0], dtype=dtype))
     for labels, expected in ((source.train_labels, [0, 1, 2, 0, 1, 2, 0]), (source.test_labels, [2, 0])):
+        assert labels is not None
         assert labels.dtype == np.int64
         assert labels.tolist() == expected
 
 
-def images(*shape, dtype=np.uint8):
+def images(*shape: int, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
     return np.zeros(shape, dtype)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"classes": ("a",)}, "toy: there are 1 classes, at least two"),
-        ({"train_images": images(7, 4, 5, 3, dtype=np.float32)}, "train_images holds float32: uint8"),
-        ({"train_images": images(7, 4, 5, 3, dtype=np.int8)}, "train_images holds int8: uint8"),
+        ({"classes": ("a",)}, "toy: has 1 classes, at least two"),
+        ({"train_images": images(7, 4, 5, 3, dtype=np.float32)}, "train_images has type float32: must be uint8"),
+        ({"train_images": images(7, 4, 5, 3, dtype=np.int8)}, "train_images has type int8: must be uint8"),
         ({"train_images": images(7, 60)}, "train_images has shape (7, 60)"),
         ({"train_images": images(7, 4, 5)}, "train_images has shape (7, 4, 5)"),
         ({"train_images": images(7, 3, 4, 5)}, "with 1 or 3 channels"),
-        ({"train_images": images(7, 0, 5, 3)}, "holds no pixels"),
-        ({"train_images": images(0, 4, 5, 3), "train_labels": np.zeros(0, int)}, "holds no pixels"),
+        ({"train_images": images(7, 0, 5, 3)}, "has no pixels"),
+        ({"train_images": images(0, 4, 5, 3), "train_labels": np.zeros(0, int)}, "has no pixels"),
         (
             {"train_images": images(1, 4, 5, 3), "train_labels": np.zeros(1, int)},
-            "train_images holds one image, at least two",
+            "train_images has one image, at least two",
         ),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2])}, "train_labels has shape (6,): one label for each image"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2])}, "train_labels has shape (6,): must be (7,), one label"),
         ({"train_labels": np.zeros((7, 1), int)}, "train_labels has shape (7, 1)"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, 3])}, "train_labels holds label 3, but labels go from 0 to 2"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, 2**64 - 1], np.uint64)}, "holds label 18446744073709551615"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, -1])}, "train_labels holds label -1: labels count from 0"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, -1.0])}, "train_labels holds label -1: labels count from 0"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, 0.5])}, "train_labels holds 0.5: whole numbers"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, np.nan])}, "train_labels holds nan: whole numbers"),
-        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, np.inf])}, "train_labels holds inf: whole numbers"),
-        ({"train_labels": np.array(list("abcabca"))}, "train_labels holds text: whole numbers"),
-        ({"train_labels": np.array(["a", None] * 3 + ["b"], object)}, "train_labels holds text: whole numbers"),
-        ({"train_labels": np.zeros(7, complex)}, "train_labels holds complex128"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, 3])}, "train_labels has label 3: labels must be from 0 to 2"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, 2**64 - 1], np.uint64)}, "has label 18446744073709551615"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, -1])}, "train_labels has label -1: labels must be >= 0"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, -1.0])}, "train_labels has label -1: labels must be >= 0"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, 0.5])}, "train_labels has 0.5: labels must be integers"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, np.nan])}, "train_labels has nan: labels must be integers"),
+        ({"train_labels": np.array([0, 1, 2, 0, 1, 2, np.inf])}, "train_labels has inf: labels must be integers"),
+        ({"train_labels": np.array(list("abcabca"))}, "train_labels has text: labels must be integers"),
+        ({"train_labels": np.array(["a", None] * 3 + ["b"], object)}, "train_labels has text: labels must be integers"),
+        ({"train_labels": np.zeros(7, complex)}, "train_labels has complex128"),
         ({"train_labels": np.full(7, 2)}, "all training labels are 2, at least two classes"),
-        ({"true_labels": np.array([0, 1, 2, 0, 1, 2, 7])}, "true_labels holds label 7"),
+        ({"true_labels": np.array([0, 1, 2, 0, 1, 2, 7])}, "true_labels has label 7"),
         ({"true_labels": np.array([0, 1])}, "true_labels has shape (2,)"),
         ({"test_labels": None}, "belong together"),
         ({"test_images": None}, "belong together"),
         ({"test_images": images(2, 4, 4, 3)}, "test_images has images of (4, 4, 3), but the training images are"),
         ({"test_images": images(0, 4, 5, 3), "test_labels": np.zeros(0, int)}, "test_images has shape (0, 4, 5, 3)"),
-        ({"test_images": images(2, 4, 5, 3, dtype=np.uint16)}, "test_images holds uint16"),
-        ({"test_labels": np.array([0, 5])}, "test_labels holds label 5"),
+        ({"test_images": images(2, 4, 5, 3, dtype=np.uint16)}, "test_images has type uint16"),
+        ({"test_labels": np.array([0, 5])}, "test_labels has label 5"),
         ({"test_labels": np.array([0])}, "test_labels has shape (1,)"),
     ],
 )
-def test_each_violation_is_one_line_that_names_the_array(changes, message):
+def test_each_violation_is_one_line_that_names_the_array(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         make(**changes)
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("toy: ")
 
 
-def test_a_source_without_test_or_true_labels_is_fine():
+def test_a_source_without_test_or_true_labels_is_fine() -> None:
     source = make(test_images=None, test_labels=None, true_labels=None)
     assert source.test_labels is None
     assert source.true_labels is None
@@ -92,26 +95,30 @@ def test_a_source_without_test_or_true_labels_is_fine():
 
 @pytest.mark.parametrize("with_truth", [True, False])
 @pytest.mark.parametrize("limit", [3, 4, 6])
-def test_limit_takes_the_first_of_each_class_in_order(with_truth, limit):
+def test_limit_takes_the_first_of_each_class_in_order(with_truth: bool, limit: int) -> None:
     source = make() if with_truth else make(true_labels=None)
     classes = source.true_labels if with_truth else source.train_labels
+    assert classes is not None
     kept, counts = [], dict.fromkeys(range(3), 0)
     for position, label in enumerate(classes.tolist()):
         if counts[label] < limit // 3:
             counts[label] += 1
             kept.append(position)
     limited = source.limit_train(limit)
+    assert isinstance(source.train_images, np.ndarray)
+    assert isinstance(limited.train_images, np.ndarray)
     assert limited.train_images.tolist() == [source.train_images[position].tolist() for position in kept]
     assert limited.train_labels.tolist() == [source.train_labels[position] for position in kept]
     if with_truth:
-        assert limited.true_labels.tolist() == [source.true_labels[position] for position in kept]
+        assert limited.true_labels is not None
+        assert limited.true_labels.tolist() == [classes[position] for position in kept]
     assert limited.test_images is source.test_images
     assert limited.classes == source.classes
     assert limited.rows.tolist() == kept
     assert limited.num_given == 7
 
 
-def test_rows_stay_those_of_the_data_as_it_was_given():
+def test_rows_stay_those_of_the_data_as_it_was_given() -> None:
     source = make(rows=np.array([2, 3, 5, 8, 9, 11, 12]), num_given=20)
     limited = source.limit_train(3)
     assert limited.rows.tolist() == [2, 5, 8]  # true labels 0, 2, 1: the first of each class
@@ -123,17 +130,17 @@ def test_rows_stay_those_of_the_data_as_it_was_given():
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        (2, "limit_train is 2: at least 3 is needed"),
-        (0, "limit_train is 0: at least 3"),
-        (-6, "limit_train is -6: at least 3"),
-        (9, "limit_train is 9, 3 images a class, but class 'b' of toy has 2"),
+        (2, "limit_train is 2: must be at least 3"),
+        (0, "limit_train is 0: must be at least 3"),
+        (-6, "limit_train is -6: must be at least 3"),
+        (9, "limit_train is 9, 3 images per class, but class 'b' of toy has 2"),
     ],
 )
-def test_a_limit_that_cannot_be_kept_is_refused(limit, message):
+def test_a_limit_that_cannot_be_kept_is_refused(limit: int, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         make().limit_train(limit)
 
 
-def test_reading_data_needs_no_torch():
+def test_reading_data_needs_no_torch() -> None:
     code = "import sys, dividemix.data.readers; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

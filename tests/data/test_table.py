@@ -2,14 +2,16 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from pictures import encoded, pixels, write_png
 
 from dividemix.data.readers import read_source
-from dividemix.data.source import Skipped
+from dividemix.data.source import Skipped, Source
 from dividemix.errors import InputError
 
 HEADER = ["path", "label"]
@@ -23,18 +25,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def text(rows: list[list[str]], **options: str) -> str:
+def text(rows: list[list[str]], **options: Any) -> str:
     buffer = io.StringIO(newline="")
     csv.writer(buffer, **options).writerows(rows)
     return buffer.getvalue()
 
 
-def read(folder: Path, rows: list[list[str]], **options):
+def read(folder: Path, rows: list[list[str]], **options: Any) -> Source:
     (folder / "data.csv").write_bytes(text(rows).encode())
     return read_source(str(folder / "data.csv"), **options)
 
 
-def check(source, numbers=(0, 1, 2, 3), labels=("cat", "dog", "cat", "dog")) -> None:
+def check(
+    source: Source, numbers: Sequence[int] = (0, 1, 2, 3), labels: Sequence[str] = ("cat", "dog", "cat", "dog")
+) -> None:
     np.testing.assert_array_equal(source.train_images, np.stack([pixels(number) for number in numbers]))
     assert [source.classes[label] for label in source.train_labels] == list(labels)
 
@@ -45,7 +49,8 @@ def test_paths_and_labels(folder: Path) -> None:
     assert source.name == "data"
     assert source.paths == tuple(row[0] for row in ROWS)
     assert source.skipped == ()
-    assert source.test_images is source.true_labels is None
+    assert source.test_images is None
+    assert source.true_labels is None
 
 
 @pytest.mark.parametrize("line", ["\r\n", "\n", "\r"])
@@ -81,10 +86,11 @@ def test_labels_are_sorted_naturally_and_stripped(folder: Path) -> None:
 
 def test_true_labels_are_read(folder: Path) -> None:
     source = read(folder, [[*HEADER, "true_label"], *([*row, "cat"] for row in ROWS)])
+    assert source.true_labels is not None
     assert source.true_labels.tolist() == [0, 0, 0, 0]
     with pytest.raises(InputError, match="line 3 has no true label"):
         read(folder, [[*HEADER, "true_label"], [*ROWS[0], "cat"], [*ROWS[1], " "]])
-    with pytest.raises(InputError, match=r"data\.csv: true labels: 'cow' is no class"):
+    with pytest.raises(InputError, match=r"data\.csv: true labels: 'cow' is not a class"):
         read(folder, [[*HEADER, "true_label"], [*ROWS[0], "cat"], [*ROWS[1], "cow"]])
 
 
@@ -99,21 +105,24 @@ def test_splits(folder: Path, name: str) -> None:
     source = read(folder, rows)
     check(source)
     np.testing.assert_array_equal(source.test_images, np.stack([pixels(4), pixels(5)]))
+    assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 0]
-    with pytest.raises(InputError, match=r"one test set too many: .*data\.csv has its own"):
+    with pytest.raises(InputError, match=r"a second test set: .*data\.csv has its own"):
         read(folder, rows, test=str(folder / "data.csv"))
 
 
 def test_true_labels_of_test_rows_are_not_needed(folder: Path) -> None:
     header = [*HEADER, "split", "true_label"]
     source = read(folder, [header, *([*row, "train", row[1]] for row in ROWS), ["img/4.png", "dog", "test", ""]])
+    assert source.true_labels is not None
+    assert source.test_labels is not None
     assert source.true_labels.tolist() == source.train_labels.tolist()
     assert source.test_labels.tolist() == [1]
 
 
 @pytest.mark.parametrize("split", ["extra", "", "train test"])
 def test_other_splits_are_refused(folder: Path, split: str) -> None:
-    with pytest.raises(InputError, match=r"line 2 has split .* are allowed"):
+    with pytest.raises(InputError, match=r"line 2 has split .* must be one of"):
         read(folder, [[*HEADER, "split"], ["img/0.png", "cat", split], ["img/1.png", "dog", "train"]])
 
 
@@ -122,23 +131,27 @@ def test_another_table_for_testing(folder: Path) -> None:
     source = read(folder, [HEADER, *ROWS], test=str(folder / "img/test.tsv"))
     check(source)
     np.testing.assert_array_equal(source.test_images, np.stack([pixels(5), pixels(6)]))
+    assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 1]
     assert source.skipped == (Skipped("none.png", "test set: no such file"),)
     (folder / "img/test.tsv").write_text("label\tpath\ncow\t5.png\n")
-    with pytest.raises(InputError, match=r"test\.tsv: test labels: 'cow' is no class"):
+    with pytest.raises(InputError, match=r"test\.tsv: test labels: 'cow' is not a class"):
         read(folder, [HEADER, *ROWS], test=str(folder / "img/test.tsv"))
 
 
 def test_tables_folders_and_arrays_can_be_mixed(folder: Path) -> None:
     write_png(folder / "more/dog/0.png", 6)
     source = read(folder, [HEADER, *ROWS], test=str(folder / "more"))
+    assert source.test_images is not None
     np.testing.assert_array_equal(source.test_images[0], pixels(6))
     names = np.array(["dog", "cat"])
     np.savez(folder / "t.npz", x_train=np.stack([pixels(1), pixels(2)]), y_train=[0, 1], classes=names)
     source = read(folder, [HEADER, *ROWS], test=str(folder / "t.npz"))
+    assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 0]
     np.testing.assert_array_equal(source.test_images, np.stack([pixels(1), pixels(2)]))
     source = read_source(str(folder / "t.npz"), test=str(folder / "more"))
+    assert source.test_labels is not None
     assert source.test_labels.tolist() == [0]
     with pytest.raises(InputError, match="the training images are"):
         read(folder, [HEADER, *ROWS], test=str(folder / "t.npz"), image_size=16)
@@ -178,17 +191,17 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
         (
             [["file", "label"], *ROWS],
             {},
-            "no column 'path' in its first line, which has 'file', 'label': name it by --path_column",
+            "no column 'path' in its first line, which has 'file', 'label': give its name as path_column",
         ),
-        ([["path", "class"], *ROWS], {}, "no column 'label' .* --label_column"),
-        ([["path", "path", "label"], *ROWS], {}, "column 'path' is there 2 times"),
-        ([["path", "label", "split", "split"], *ROWS], {}, "column 'split' is there 2 times"),
-        ([HEADER], {}, "there are no images in it"),
-        ([HEADER, *ROWS], {"label_column": "path"}, "path and label are both column 'path'"),
+        ([["path", "class"], *ROWS], {}, "no column 'label' .* label_column"),
+        ([["path", "path", "label"], *ROWS], {}, "2 columns are called 'path'"),
+        ([["path", "label", "split", "split"], *ROWS], {}, "2 columns are called 'split'"),
+        ([HEADER], {}, "has no images"),
+        ([HEADER, *ROWS], {"label_column": "path"}, "path_column and label_column are both 'path'"),
         ([HEADER, *ROWS[:1]], {}, "1 readable images in 1 classes"),
     ],
 )
-def test_tables_that_make_no_sense(folder: Path, rows, options, message: str) -> None:
+def test_tables_that_make_no_sense(folder: Path, rows: list[list[str]], options: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         read(folder, rows, **options)
 

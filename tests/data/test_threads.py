@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,7 +23,7 @@ def test_results_come_in_order_whatever_thread_is_first() -> None:
 def test_only_a_few_batches_are_taken_ahead() -> None:
     taken = []
 
-    def batches():
+    def batches() -> Iterator[list[int]]:
         for number in range(100):
             taken.append(number)
             yield [number]

@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import signal
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
 from dividemix.errors import InputError
 
 
-def tensors(seed=0):
+def tensors(seed: int = 0) -> dict[str, torch.Tensor]:
     """Tensors of the kinds that a state has: float, bytes, whole numbers, none at all, not contiguous."""
     generator = torch.Generator().manual_seed(seed)
     return {
@@ -26,11 +28,11 @@ def tensors(seed=0):
     }
 
 
-def save(folder, seed, tag):
+def save(folder: Path, seed: int, tag: str) -> None:
     save_checkpoint(folder, tensors(seed), tag=tag, facts={"epoch": seed, "name": "é"})
 
 
-def holds(folder, seed):
+def holds(folder: Path, seed: int) -> bool:
     """Whether the folder's checkpoint is that of a seed, tensors and facts."""
     found, facts = load_checkpoint(folder)
     expected = tensors(seed)
@@ -42,29 +44,29 @@ def holds(folder, seed):
     )
 
 
-def names(folder):
+def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_round_trip(tmp_path):
+def test_round_trip(tmp_path: Path) -> None:
     save(tmp_path / "deep" / "last", 3, "epoch-0003")
     assert holds(tmp_path / "deep" / "last", 3)
 
 
-def test_parameters_that_need_gradients_are_saved(tmp_path):
+def test_parameters_that_need_gradients_are_saved(tmp_path: Path) -> None:
     net = torch.nn.Linear(2, 3)
     save_checkpoint(tmp_path, dict(net.named_parameters()), tag="a", facts={})
     assert torch.equal(load_checkpoint(tmp_path)[0]["weight"], net.weight)
 
 
-def test_a_save_replaces_the_one_before(tmp_path):
+def test_a_save_replaces_the_one_before(tmp_path: Path) -> None:
     for seed in range(3):
         save(tmp_path, seed, f"epoch-{seed:04d}")
         assert holds(tmp_path, seed)
         assert len(names(tmp_path)) == 2
 
 
-def test_equal_tensors_give_equal_bytes(tmp_path):
+def test_equal_tensors_give_equal_bytes(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         save(tmp_path / folder, 1, "epoch-0001")
     assert names(tmp_path / "a") == names(tmp_path / "b")
@@ -77,7 +79,7 @@ def test_equal_tensors_give_equal_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("new_tag", ["epoch-0002", "epoch-0001"], ids=["another tag", "the same tag"])
-def test_a_process_that_dies_leaves_the_old_or_the_new_checkpoint_whole(tmp_path, new_tag):
+def test_a_process_that_dies_leaves_the_old_or_the_new_checkpoint_whole(tmp_path: Path, new_tag: str) -> None:
     outcomes = []
     for at in itertools.count():
         folder = tmp_path / str(at)
@@ -97,7 +99,7 @@ def test_a_process_that_dies_leaves_the_old_or_the_new_checkpoint_whole(tmp_path
     assert len(outcomes) > 6  # both files are opened, written, renamed
 
 
-def test_the_first_save_of_a_process_that_dies_leaves_none_or_all(tmp_path):
+def test_the_first_save_of_a_process_that_dies_leaves_none_or_all(tmp_path: Path) -> None:
     for at in itertools.count():
         folder = tmp_path / str(at)
         with dying(folder, at) as fault:
@@ -113,7 +115,7 @@ def test_the_first_save_of_a_process_that_dies_leaves_none_or_all(tmp_path):
             break
 
 
-def test_a_full_disk_leaves_the_old_checkpoint_and_no_half_file(tmp_path):
+def test_a_full_disk_leaves_the_old_checkpoint_and_no_half_file(tmp_path: Path) -> None:
     for at in itertools.count():
         folder = tmp_path / str(at)
         save(folder, 1, "epoch-0001")
@@ -126,7 +128,7 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_no_half_file(tmp_path):
     assert at > 3
 
 
-def test_killed_for_real_in_the_middle_of_a_save(tmp_path, monkeypatch):
+def test_killed_for_real_in_the_middle_of_a_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel ends a child at each fsync: what `dying` imitates."""
     save(tmp_path, 1, "epoch-0001")
     for at in range(2):
@@ -145,11 +147,11 @@ def test_killed_for_real_in_the_middle_of_a_save(tmp_path, monkeypatch):
     assert len(names(tmp_path)) == 2
 
 
-def tensor_file(folder):
+def tensor_file(folder: Path) -> Path:
     return next(folder.glob("*.safetensors"))
 
 
-def rewrite_index(folder, **changes):
+def rewrite_index(folder: Path, **changes: object) -> None:
     path = folder / "checkpoint.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
@@ -173,7 +175,9 @@ def rewrite_index(folder, **changes):
         (lambda folder: (folder / "checkpoint.json").write_text('{"format": 2, "shards": []}'), "another version"),
     ],
 )
-def test_what_is_missing_damaged_or_of_another_format_is_told(tmp_path, damage, message):
+def test_what_is_missing_damaged_or_of_another_format_is_told(
+    tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
     save(tmp_path, 1, "epoch-0001")
     damage(tmp_path)
     with pytest.raises(InputError, match=message) as caught:
@@ -182,6 +186,6 @@ def test_what_is_missing_damaged_or_of_another_format_is_told(tmp_path, damage, 
     assert "\n" not in str(caught.value)
 
 
-def test_no_folder_at_all(tmp_path):
+def test_no_folder_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no checkpoint here"):
         load_checkpoint(tmp_path / "nowhere")

@@ -7,7 +7,7 @@ from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
 
 
-def test_a_name_gives_that_device():
+def test_a_name_gives_that_device() -> None:
     assert choose_device("cpu") == torch.device("cpu")
 
 
@@ -15,14 +15,16 @@ def test_a_name_gives_that_device():
     ("cuda", "mps", "expected"),
     [(False, False, "cpu"), (False, True, "mps"), (True, False, "cuda"), (True, True, "cuda")],
 )
-def test_auto_takes_an_accelerator_where_there_is_one(monkeypatch, cuda, mps, expected):
+def test_auto_takes_an_accelerator_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
     assert choose_device("auto") == torch.device(expected)
 
 
 @pytest.mark.parametrize("name", ["gpu", "", "cuda:99", "cuda:-1", "cpu cpu", "Auto", "meta", "xla"])
-def test_what_cannot_train_here_is_told_in_one_line(name):
+def test_a_device_that_cannot_train_here_is_an_error_of_one_line(name: str) -> None:
     with pytest.raises(InputError, match="try auto or cpu") as caught:
         choose_device(name)
     assert repr(name) in str(caught.value)

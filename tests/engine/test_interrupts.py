@@ -11,15 +11,15 @@ from dividemix.engine.interrupts import Interrupted, Interrupts
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 
 
-def send(number):
+def send(number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
 
 
 @BOTH
-def test_a_signal_stops_the_block_at_once(number):
+def test_a_signal_stops_the_block_at_once(number: signal.Signals) -> None:
     reached = []
 
-    def block():
+    def block() -> None:
         with Interrupts():
             send(number)
             reached.append("after")
@@ -31,7 +31,7 @@ def test_a_signal_stops_the_block_at_once(number):
 
 
 @BOTH
-def test_the_handlers_from_before_come_back(number):
+def test_the_handlers_from_before_come_back(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with Interrupts():
         assert signal.getsignal(number) != before
@@ -41,11 +41,11 @@ def test_the_handlers_from_before_come_back(number):
     assert signal.getsignal(number) == before
 
 
-def test_another_thread_goes_on():
+def test_another_thread_continues() -> None:
     """Saves are written by a thread, which must not be cut short."""
     go_on, done = threading.Event(), []
 
-    def work():
+    def work() -> None:
         go_on.wait(5)
         done.append("saved")
 
@@ -58,7 +58,7 @@ def test_another_thread_goes_on():
     assert done == ["saved"]
 
 
-def test_code_that_only_knows_ctrl_c_sees_one():
+def test_code_that_only_knows_ctrl_c_sees_one() -> None:
     """A library's `except Exception` must not swallow the wish to stop."""
     assert issubclass(Interrupted, KeyboardInterrupt)
     assert not issubclass(Interrupted, Exception)

@@ -3,20 +3,25 @@
 import dataclasses
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_plan import toy_run
 
-from dividemix.experiments.cost import kind_of, makespan
+from dividemix.errors import InputError
+from dividemix.experiments import cost
+from dividemix.experiments.cost import kind_of, makespan, measure_pace
 from dividemix.experiments.plans import make_plan
-from dividemix.planning.pace import Pace, measure
+from dividemix.planning.pace import Pace, PhasePace
 
-PACE = Pace(warmup=0.01, divide=0.002, mix=0.05, num_train=1000, num_test=200)
+PHASES = {"warmup": PhasePace(0.01), "train": PhasePace(0.01), "mix": PhasePace(0.002, kept=0.05)}
+PACE = Pace(PHASES, evaluate=0.002, num_train=1000, num_test=200)
 
 
 @pytest.mark.parametrize(("method", "noise"), [("dividemix", 0.5), ("dividemix", 0.0), ("cross_entropy", 0.5)])
 def test_seconds_are_the_sum_over_the_epochs(method: str, noise: float) -> None:
-    job = toy_run("any", method=method, noise=f"symmetric:{noise}", epochs=7, warmup_epochs=3).job
+    lengths = {"epochs": 7} | ({"warmup_epochs": 3} if method == "dividemix" else {})
+    job = toy_run("any", method, noise=f"symmetric:{noise}", **lengths).job
     total = 1000 * 0.002  # every label is judged at the end
     for epoch in range(7):
         total += 200 * 0.002
@@ -34,8 +39,8 @@ def test_balanced_epochs_cost_their_own_samples() -> None:
     assert PACE.seconds(job) == pytest.approx(total)
 
 
-def test_noise_of_unknown_rate_keeps_two_thirds() -> None:
-    known = toy_run("any", noise="symmetric:0.3333333333", epochs=9).job
+def test_noise_of_unknown_rate_keeps_85_percent() -> None:
+    known = toy_run("any", noise="symmetric:0.15", epochs=9).job
     unknown = dataclasses.replace(known, noise="none")
     assert PACE.seconds(unknown) == pytest.approx(PACE.seconds(known))
 
@@ -61,6 +66,25 @@ def test_runs_that_differ_in_noise_seed_or_length_are_of_one_kind() -> None:
 
 @pytest.mark.parametrize("method", ["dividemix", "cross_entropy"])
 def test_a_measurement_counts_the_images_and_takes_time(method: str) -> None:
-    pace = measure(toy_run("any", method=method).job)
+    before = torch.get_num_threads()
+    pace = measure_pace(toy_run("any", method=method).job, num_threads=before + 1)
+    assert torch.get_num_threads() == before
     assert (pace.num_train, pace.num_test) == (60, 2000)
-    assert min(pace.warmup, pace.divide, pace.mix) > 0
+    assert pace.evaluate > 0
+    assert pace.phases.keys() == ({"warmup", "mix"} if method == "dividemix" else {"train"})
+    assert all(phase.each > 0 for phase in pace.phases.values())
+
+
+def test_a_measurement_has_the_threads_of_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error leaves as many threads as there were, too."""
+    before, seen = torch.get_num_threads(), []
+
+    def fail(job: object) -> None:
+        seen.append(torch.get_num_threads())
+        raise InputError("no such data")
+
+    monkeypatch.setattr(cost, "measure", fail)
+    with pytest.raises(InputError, match="no such data"):
+        measure_pace(toy_run("any").job, num_threads=before + 1)
+    assert seen == [before + 1]
+    assert torch.get_num_threads() == before

@@ -129,9 +129,8 @@ def test_features_are_what_the_last_layer_is_given() -> None:
 
 def test_only_the_figure_of_features_needs_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     from dividemix.errors import InputError
-    from dividemix.experiments import figures
 
-    monkeypatch.setattr(figures.importlib.util, "find_spec", lambda name: None if name == "sklearn" else object())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sklearn" else object())
     require_packages("figure2")
     with pytest.raises(InputError, match=r"^figure5 needs scikit-learn"):
         require_packages("figure5")

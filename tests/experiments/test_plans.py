@@ -1,22 +1,26 @@
 """Plans against what they must share, and names against changes of single settings."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
-from dividemix.config import Config
+from dividemix.cli import _parser
+from dividemix.commands import train
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, TABLES
 from dividemix.experiments.plans import make_plan, run_name, to_yaml
 from dividemix.experiments.published import PUBLISHED
+from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.planning.job import Job
+from dividemix.settings import Field, fields_of
 
 MINI = [name for name in (*TABLES, *FIGURES) if name not in ("table3", "table4")]
-JOB = Job(data="cifar10", noise="symmetric:0.5", config=Config(lambda_u=150.0))
+JOB = Job(data="cifar10", noise="symmetric:0.5", settings=DivideMixSettings(lambda_u=150.0))
 
 
-def names(experiment: str, scale: str, **options: int) -> set[str]:
-    return {run.name for run in make_plan(experiment, scale, **options).runs}
+def names(experiment: str, scale: str) -> set[str]:
+    return {run.name for run in make_plan(experiment, scale).runs}
 
 
 @pytest.mark.parametrize("scale", ["mini", "paper"])
@@ -46,25 +50,58 @@ def test_no_run_of_one_scale_is_named_as_one_of_the_other(name: str) -> None:
 def test_a_name_depends_on_every_setting_but_on_no_place() -> None:
     name = run_name(JOB, "paper")
     seen = {name}
-    for field in dataclasses.fields(Config):
-        value = getattr(JOB.config, field.name)
-        choices = [choice for choice in field.metadata.get("choices", ()) if choice != value]
-        other = (
-            not value if field.type is bool else choices[0] if choices else f"{value}x" if field.type is str else None
-        )
-        if other is None:
-            other = (value or 1.0) / 2 if field.type is float else value + 1
+    fields = fields_of(DivideMixSettings)
+    for field in fields.values():
         if field.name == "labeled_only":
-            continue  # not allowed beside this lambda_u
-        changed = run_name(
-            dataclasses.replace(JOB, config=dataclasses.replace(JOB.config, **{field.name: other})), "paper"
-        )
-        assert (changed == name) == (field.name == "device"), field.name
+            continue  # not allowed with this lambda_u
+        changes: dict[str, Any] = {field.name: another(field)}
+        settings = dataclasses.replace(JOB.settings, **changes)
+        changed = run_name(dataclasses.replace(JOB, settings=settings), "paper")
+        assert (changed == name) == (field.name in ("device", "kernels")), field.name
         seen.add(changed)
-    assert len(seen) == len(dataclasses.fields(Config)) - 1  # as many as fields: one is left out, device adds none
+    assert len(seen) == len(fields) - 2  # one for each field and JOB's; one is skipped, two add none
     for place in ({"root": "elsewhere"}, {"memory_gb": 1.0}, {"weights": "file"}):
-        assert run_name(dataclasses.replace(JOB, **place), "paper") == name  # type: ignore[arg-type]
+        assert run_name(dataclasses.replace(JOB, **place), "paper") == name
     assert run_name(dataclasses.replace(JOB, data="cifar100"), "paper") != name
+
+
+def another(field: Field) -> object:
+    """A value that the setting does not have in JOB."""
+    value = getattr(JOB.settings, field.name)
+    if field.words:
+        return next(word for word in field.words if word != value)
+    if field.kind is bool:
+        return not value
+    if field.kind is str:
+        return f"{value}x"
+    return value + 1 if field.kind is int else (value or 1.0) / 2
+
+
+def planned_by_train(job: Job) -> Job:
+    """What `dividemix train` plans for the job's flags."""
+    words = ["train", *job.flags(), "--resume", "--out=elsewhere"]
+    [planned] = train._plan(_parser(words).parse_args(words))
+    return planned.plan.job
+
+
+@pytest.mark.parametrize("name", [*TABLES, *FIGURES])
+def test_the_flags_of_every_run_give_exactly_its_job(name: str) -> None:
+    """Whatever preset `train` takes for the data and the noise: the oracle is the planned job."""
+    plans = [make_plan(name, "paper", root="a folder", weights="w.pth" if name in ("table3", "figure4") else None)]
+    if name in MINI:
+        plans += [make_plan(name, "mini"), make_plan(name, "mini", root="a folder")]
+    for run in (run for plan in plans for run in plan.runs):
+        assert planned_by_train(run.job) == run.job, run.name
+
+
+def test_flags_win_over_the_preset_that_train_takes() -> None:
+    """The preset of fashion has another method, net and length; almost no setting has its default."""
+    fixed = ("labeled_only", "balanced_batches")  # not allowed with the others' values
+    fields = (field for field in fields_of(DivideMixSettings).values() if field.name not in fixed)
+    values: dict[str, Any] = {field.name: another(field) for field in fields}
+    settings = DivideMixSettings(**values)
+    job = Job(data="fashion", noise="symmetric:0.5", limit_train=70, holdout=0.25, settings=settings)
+    assert planned_by_train(job) == job
 
 
 def test_names_stay_as_they_are() -> None:

@@ -4,6 +4,7 @@ import contextlib
 import io
 
 import pytest
+from epoch_rows import as_row
 from rich.console import Console
 from toy_plan import toy_run
 
@@ -14,9 +15,9 @@ GOOD, BAD = toy_run("good", epochs=10), toy_run("bad", epochs=10)
 EVENTS = [
     Event("began", GOOD),
     Event("began", BAD),
-    Event("said", BAD, said="warning: not so good"),
-    *(Event("epoch", GOOD, row={"epoch": epoch, "test_acc": 80 + epoch}) for epoch in range(1, 11)),
-    Event("epoch", BAD, row={"epoch": 10, "test_acc": None}),
+    Event("printed", BAD, line="warning: not so good"),
+    *(Event("epoch", GOOD, row=as_row({"epoch": epoch, "test_acc": 80 + epoch})) for epoch in range(1, 11)),
+    Event("epoch", BAD, row=as_row({"epoch": 10, "test_acc": None})),
     Event("ended", GOOD),
     Event("ended", BAD, error="it is bad"),
 ]

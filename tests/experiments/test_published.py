@@ -3,7 +3,7 @@
 import pytest
 
 from dividemix.experiments import TABLES
-from dividemix.experiments.published import PUBLISHED
+from dividemix.experiments.published import PUBLISHED, read_table
 
 # Number of figures and their sum, from the numbers between \\begin{tabular} and \\end{tabular} in the paper's source.
 FINGERPRINTS = {
@@ -62,3 +62,45 @@ def test_some_figures_stand_where_the_paper_has_them() -> None:
     assert PUBLISHED["table6"].values["D2L", "CIFAR-10 sym. 60 %", "accuracy"] == 72.8
     assert ("D2L", "CIFAR-10 sym. 80 %", "accuracy") not in PUBLISHED["table6"].values
     assert PUBLISHED["table9"].values["DivideMix", "Data MixMatch", "seconds"] == 16.0
+
+
+BLOCK = """\
+Table 0: made up
+a, b
+First | best | 1.0 2.0
+First | last | 0.5   -
+Other | best | 3.0 4.0
+Other | last | 2.5 3.5"""
+
+
+def test_a_block_of_lines_is_a_table() -> None:
+    """Written out by hand."""
+    table = read_table(BLOCK)
+    assert (table.name, table.title, table.columns) == ("table0", "Table 0: made up", ("a", "b"))
+    assert (table.methods, table.kinds) == (("First", "Other"), ("best", "last"))
+    assert [table.values[method, "a", kind] for method in table.methods for kind in table.kinds] == [1.0, 0.5, 3.0, 2.5]
+    assert [table.values.get((method, "b", "last")) for method in table.methods] == [None, 3.5]
+    assert len(table.values) == 7
+
+
+@pytest.mark.parametrize(
+    ("part", "damaged"),
+    [
+        ("2.0", ""),  # too few figures
+        ("2.0", "2.0 5.0"),  # too many
+        ("2.0", "2,0"),
+        ("2.0", "-2.0"),
+        ("2.0", "nan"),
+        ("2.0", "20"),  # the paper gives decimals throughout: a point is missing
+        (" | best | 1.0", " best | 1.0"),
+        ("1.0 2.0", "1.0 | 2.0"),
+        ("Other | best", "First | best"),  # twice
+        ("Other | best", "Othre | best"),
+        ("Other | last | 2.5 3.5", ""),  # cut short
+        ("a, b", "a, a"),
+    ],
+)
+def test_a_damaged_table_is_refused_by_its_title(part: str, damaged: str) -> None:
+    assert BLOCK.count(part) == 1
+    with pytest.raises(ValueError, match=r"^Table 0: made up: "):
+        read_table(BLOCK.replace(part, damaged))

@@ -1,11 +1,11 @@
 """Figures of runs against slow, obvious loops written from Section 4.2, and mean and deviation against numpy."""
 
-from typing import Any
-
 import numpy as np
 import pytest
+from epoch_rows import as_rows
 
 from dividemix.experiments.results import Measure, over_seeds
+from dividemix.judging.records import EpochRow
 
 # Runs shorter than the ten epochs of "last", as long, and longer.
 EACH_LENGTH = pytest.mark.parametrize(
@@ -13,11 +13,12 @@ EACH_LENGTH = pytest.mark.parametrize(
 )
 
 
-def rows_of(accuracies: list[float]) -> list[dict[str, Any]]:
-    return [
+def rows_of(accuracies: list[float]) -> list[EpochRow]:
+    rows = [
         {"epoch": epoch + 1, "phase": "mix", "test_acc": value, "test_acc_by_net": [value / 2, value / 4]}
         for epoch, value in enumerate(accuracies)
     ]
+    return as_rows(rows)
 
 
 def slow_best(accuracies: list[float]) -> float:
@@ -71,32 +72,35 @@ def test_one_seed_has_no_deviation_and_none_no_figure() -> None:
 
 
 def test_what_the_rows_do_not_have_is_none() -> None:
-    rows = [{"epoch": 1, "phase": "mix", "test_acc": None}, {"epoch": 2, "phase": "mix", "test_acc": None}]
+    rows = as_rows([{"epoch": epoch, "phase": "mix", "test_acc": None} for epoch in (1, 2)])
     assert Measure("best", "test_acc").of(rows) is None
     assert Measure("last", "test_acc").of(rows) is None
     assert Measure("best", "test_acc_by_net.0").of(rows_of([50.0])[:0]) is None
     assert Measure("best", "test_acc_by_net.7").of(rows_of([50.0])) is None
     assert Measure("selected", "test_acc").of(rows) is None
-    assert Measure("mean_mix", "profile.co_divide").of(rows) is None
+    assert Measure("mean", "profile.co_divide", phase="mix").of(rows) is None
 
 
 def test_the_selected_epoch_is_the_one_that_validates_best() -> None:
     rows = rows_of([70.0, 90.0, 75.0, 80.0])
     for row, validated in zip(rows, (66.0, 61.0, 65.0, 65.0), strict=True):
-        row |= {"val_acc": validated, "num_val": 100, "val_is_clean": True}
-    rows[0]["phase"] = "warmup"  # the model of a warm-up epoch is not kept
+        row.update({"selects": True, "val_acc": validated, "num_val": 100, "val_is_clean": True})
+    rows[0]["selects"] = False  # the model of a warm-up epoch is not kept
     assert Measure("selected", "test_acc").of(rows) == 80.0
     for row in rows:  # unless there is nothing else, as in ordinary training
-        row["phase"] = "warmup"
+        row["selects"] = False
     assert Measure("selected", "test_acc").of(rows) == 70.0
 
 
 def test_times_are_the_sum_of_all_epochs_and_the_mean_of_those_after_warm_up() -> None:
-    rows = [
+    parts = [
         {"phase": "warmup", "seconds": 1800.0, "profile": {"forward_backward": 1000.0}},
         {"phase": "mix", "seconds": 3600.0, "profile": {"co_divide": 2.0, "forward_backward": 10.0}},
         {"phase": "mix", "seconds": 5400.0, "profile": {"co_divide": 4.0, "forward_backward": 20.0}},
     ]
+    rows = as_rows(parts)
     assert Measure("hours", "seconds").of(rows) == pytest.approx(3.0)
-    assert Measure("mean_mix", "profile.co_divide").of(rows) == pytest.approx(3.0)
-    assert Measure("mean_mix", "profile.forward_backward").of(rows) == pytest.approx(15.0)
+    assert Measure("mean", "profile.co_divide", phase="mix").of(rows) == pytest.approx(3.0)
+    assert Measure("mean", "profile.forward_backward", phase="mix").of(rows) == pytest.approx(15.0)
+    assert Measure("mean", "profile.forward_backward", phase="warmup").of(rows) == pytest.approx(1000.0)
+    assert Measure("mean", "seconds").of(rows) == pytest.approx(3600.0)

@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from epoch_rows import as_rows
 from rich.console import Console
 
 from dividemix.experiments.plans import make_plan
@@ -11,7 +12,7 @@ from dividemix.experiments.tables import fill, to_grid
 
 PLAN = make_plan("table5", "paper", num_seeds=2)
 ROWS = {
-    run.name: [{"phase": "mix", "test_acc": 80.0 + k / 10, "test_acc_by_net": [70.0 + k / 10, 70.0]}]
+    run.name: as_rows([{"phase": "mix", "test_acc": 80.0 + k / 10, "test_acc_by_net": [70.0 + k / 10, 70.0]}])
     for k, run in enumerate(PLAN.runs)
 }
 GRID = to_grid(PLAN, fill(PLAN, ROWS))

@@ -2,18 +2,21 @@
 
 import csv
 import io
-from typing import Any
 
 import pytest
+from epoch_rows import as_rows
 
 from dividemix.experiments.plans import Plan, make_plan
 from dividemix.experiments.tables import Cell, fill, to_csv, to_grid, to_markdown
+from dividemix.judging.records import EpochRow
 
 ASYM = "CIFAR-10 asym. 40 %"
 
 
-def rows_of(*accuracies: float) -> list[dict[str, Any]]:
-    return [{"phase": "mix", "test_acc": value, "test_acc_by_net": [value - 1, value - 2]} for value in accuracies]
+def rows_of(*accuracies: float) -> list[EpochRow]:
+    return as_rows(
+        [{"phase": "mix", "test_acc": value, "test_acc_by_net": [value - 1, value - 2]} for value in accuracies]
+    )
 
 
 def filled(scale: str, *, num_seeds: int = 2, left_out: int = 0) -> tuple[Plan, list[Cell]]:
@@ -21,7 +24,7 @@ def filled(scale: str, *, num_seeds: int = 2, left_out: int = 0) -> tuple[Plan, 
     plan = make_plan("table2", scale, num_seeds=num_seeds)
     accuracies = {("cross_entropy", 1): 80, ("cross_entropy", 2): 82, ("dividemix", 1): 90, ("dividemix", 2): 94}
     runs = plan.runs[: len(plan.runs) - left_out]
-    return plan, fill(plan, {run.name: rows_of(accuracies[run.job.method, run.job.config.seed]) for run in runs})
+    return plan, fill(plan, {run.name: rows_of(accuracies[run.job.method, run.job.settings.seed]) for run in runs})
 
 
 def lines_of(plan: Plan, cells: list[Cell]) -> list[list[str]]:
@@ -128,7 +131,7 @@ def test_tables_of_times() -> None:
     row = {"phase": "mix", "seconds": 72.0, "profile": {"co_divide": 1.0, "mixmatch": 2.0, "forward_backward": 3.0}}
     for name, expected in (("table8", ["0.020"]), ("table9", ["1.00", "2.00", "3.00"])):
         plan = make_plan(name, "paper")
-        grid = to_grid(plan, fill(plan, {run.name: [row] for run in plan.runs}))
+        grid = to_grid(plan, fill(plan, {run.name: as_rows([row]) for run in plan.runs}))
         assert [line[3:-1] for line in grid if line[2] == "ours, paper"] == [expected]
 
 

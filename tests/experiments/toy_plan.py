@@ -1,15 +1,16 @@
 """A plan of two short trainings on a few embedded images; as a script, `toy_plan.py OUT EPOCHS`, reproduces it."""
 
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 
 from rich.console import Console
 
+from dividemix.engine.processor import num_cores
 from dividemix.experiments import runner
-from dividemix.experiments.machine import num_cores
 from dividemix.experiments.plans import Plan, PlannedRun, Source
 from dividemix.experiments.results import Measure
-from dividemix.planning.job import Job
+from dividemix.planning.job import Job, known_to
 
 COLUMN = "CIFAR-10 asym. 40 %"
 SETTINGS = {
@@ -24,8 +25,9 @@ SETTINGS = {
 }
 
 
-def toy_run(name: str, **changes: object) -> PlannedRun:
-    return PlannedRun(name, Job.of(SETTINGS | {"epochs": 2} | changes))
+def toy_run(name: str, method: str = "dividemix", **changes: object) -> PlannedRun:
+    """A short training: SETTINGS, as far as the method has them, with changes."""
+    return PlannedRun(name, Job.of(known_to(method, SETTINGS | {"epochs": 2, "method": method}) | changes))
 
 
 def toy_plan(epochs: int = 2) -> Plan:
@@ -34,7 +36,7 @@ def toy_plan(epochs: int = 2) -> Plan:
         "Cross-Entropy": toy_run("first", method="cross_entropy"),
         "DivideMix": toy_run("second", epochs=epochs),
     }
-    sources = {
+    sources: dict[Hashable, Source] = {
         (method, COLUMN, kind): Source((run,), Measure(kind, "test_acc"))
         for method, run in runs.items()
         for kind in ("best", "last")
@@ -47,7 +49,7 @@ def quiet_console(file: object = None) -> Console:
 
 
 if __name__ == "__main__":
-    runner.announce_cost = lambda *_, **__: None  # type: ignore[assignment]  # saves two processes
+    runner.announce_cost = lambda *_, **__: None  # saves its time
     plan = toy_plan(int(sys.argv[2]))
     # As many workers as cores: one thread each, as the tests have.
     sys.exit(runner.reproduce(plan, Path(sys.argv[1]), num_workers=num_cores(), command="", console=quiet_console()))

@@ -2,28 +2,43 @@
 
 import csv
 import io
+from typing import Any
 
 import numpy as np
 import oracles
 import pytest
 import torch
 from tiny import TinyData, tiny_nets
+from torch import nn
 
 from dividemix.algorithm.divide import clean_probability, normalise
-from dividemix.config import Config
+from dividemix.engine.state import State
 from dividemix.judging.label_issues import LabelIssues, find_issues
+from dividemix.methods import find_method
+from dividemix.methods.dividemix import DivideMixSettings
+from dividemix.methods.method import MethodSettings
+from dividemix.methods.robust import RobustSettings
 
 CLASSES = ("ant", "bee", "cat, or dog")
 
 
+Found = tuple[LabelIssues, list[nn.Module], TinyData]
+
+
+def issues_of(method: str, nets: list[nn.Module], data: TinyData, settings: MethodSettings, **more: Any) -> LabelIssues:
+    """What is found when the method judges the data by these nets."""
+    judgement = find_method(method).judge(State.start(nets, settings), data, settings)
+    return find_issues(judgement, data.labels.numpy(), classes=CLASSES, **more)
+
+
 @pytest.fixture
-def found() -> tuple[LabelIssues, list, TinyData]:
+def found() -> Found:
     nets, data = tiny_nets(), TinyData(60)
     paths = tuple(f"{i}.png" for i in range(60))
-    return find_issues(nets, data, Config(), classes=CLASSES, paths=paths), nets, data
+    return issues_of("dividemix", nets, data, DivideMixSettings(), paths=paths), nets, data
 
 
-def test_probabilities_losses_and_clean_probabilities_are_those_of_the_nets(found) -> None:
+def test_probabilities_losses_and_clean_probabilities_are_those_of_the_nets(found: Found) -> None:
     issues, nets, data = found
     with torch.no_grad():
         probs = [torch.softmax(net.eval()(data.images), dim=1) for net in nets]
@@ -35,13 +50,15 @@ def test_probabilities_losses_and_clean_probabilities_are_those_of_the_nets(foun
         for k in range(2):
             assert issues.losses[k, i] == pytest.approx(-probs[k][i, label].log().item())
     for k in range(2):
-        w, _ = clean_probability(normalise(torch.from_numpy(issues.losses[k])), data.labels, division="global")
+        w, _ = clean_probability(normalise(torch.from_numpy(issues.losses[k])))
         np.testing.assert_array_equal(issues.clean_prob[k], w.numpy())
 
 
-def test_clean_probabilities_are_at_least_plausibilities_where_the_training_keeps_plausible_labels(found) -> None:
+def test_clean_probabilities_are_at_least_plausibilities_where_training_keeps_plausible_labels(
+    found: Found,
+) -> None:
     issues, nets, data = found
-    kept = find_issues(nets, data, Config(keep_plausible=True), classes=CLASSES)
+    kept = issues_of("robust", nets, data, RobustSettings(keep_plausible=True))
     with torch.no_grad():
         probs = [torch.softmax(net.eval()(data.images), dim=1).tolist() for net in nets]
     plausible = np.mean([oracles.plausibility(net_probs, data.labels.tolist()) for net_probs in probs], axis=0)
@@ -49,7 +66,7 @@ def test_clean_probabilities_are_at_least_plausibilities_where_the_training_keep
     assert (kept.clean_prob > issues.clean_prob).any()
 
 
-def test_a_label_is_flagged_where_the_loss_and_the_prediction_speak_against_it(found) -> None:
+def test_a_label_is_flagged_where_the_loss_and_the_prediction_speak_against_it(found: Found) -> None:
     issues, _, data = found
     for i, label in enumerate(data.labels.tolist()):
         unlikely = (issues.clean_prob[0, i] + issues.clean_prob[1, i]) / 2 < 0.5
@@ -57,13 +74,13 @@ def test_a_label_is_flagged_where_the_loss_and_the_prediction_speak_against_it(f
     assert issues.noise_rate == issues.is_label_issue.sum() / 60
 
 
-def test_flagged_labels_come_first_and_the_worst_first_of_all(found) -> None:
+def test_flagged_labels_come_first_and_the_worst_first_of_all(found: Found) -> None:
     issues, _, _ = found
     ranked = sorted(range(60), key=lambda i: (not issues.is_label_issue[i], issues.label_score[i]))
     assert issues.order.tolist() == ranked
 
 
-def test_the_noise_matrix_is_a_joint_distribution_with_the_flags_off_its_diagonal(found) -> None:
+def test_the_noise_matrix_is_a_joint_distribution_with_the_flags_off_its_diagonal(found: Found) -> None:
     issues, _, data = found
     joint = np.zeros((3, 3))
     for i, label in enumerate(data.labels.tolist()):
@@ -71,7 +88,7 @@ def test_the_noise_matrix_is_a_joint_distribution_with_the_flags_off_its_diagona
     np.testing.assert_allclose(issues.noise_matrix, joint)
 
 
-def test_the_csv_holds_every_sample_in_that_order(found) -> None:
+def test_the_csv_holds_every_sample_in_that_order(found: Found) -> None:
     issues, _, data = found
     rows = list(csv.DictReader(io.StringIO(issues.to_csv())))
     assert [int(row["index"]) for row in rows] == issues.order.tolist()
@@ -89,10 +106,10 @@ def test_the_csv_holds_every_sample_in_that_order(found) -> None:
         assert float(row["loss_2"]) == pytest.approx(issues.losses[1, i], rel=1e-5)
 
 
-def test_the_index_is_that_of_the_data_as_it_was_given(found) -> None:
+def test_the_index_is_that_of_the_data_as_it_was_given(found: Found) -> None:
     """Here every third row of a larger table."""
     issues, nets, data = found
-    of_table = find_issues(nets, data, Config(), classes=CLASSES, rows=np.arange(60) * 3 + 1)
+    of_table = issues_of("dividemix", nets, data, DivideMixSettings(), rows=np.arange(60) * 3 + 1)
     rows = list(csv.DictReader(io.StringIO(of_table.to_csv())))
     assert [int(row["index"]) for row in rows] == [3 * i + 1 for i in issues.order]
     np.testing.assert_array_equal(of_table.order, issues.order)

@@ -1,14 +1,18 @@
 """The histogram of a division. Oracles: numpy's histogram, and a density integrated by counting its samples."""
 
+from typing import Literal
+
 import numpy as np
 import torch
 
-from dividemix.algorithm.divide import Division, clean_probability
+from dividemix.algorithm.divide import Division
 from dividemix.judging.loss_histogram import loss_histogram
+from dividemix.methods.keep_labels import opinion
+from dividemix.methods.robust import RobustSettings
 
 
-def division(values: torch.Tensor, labels: torch.Tensor, kind: str) -> Division:
-    w, mixtures = clean_probability(values, labels, division=kind)
+def division(values: torch.Tensor, labels: torch.Tensor, kind: Literal["global", "per_class"]) -> Division:
+    w, mixtures = opinion(values, labels, None, RobustSettings(division=kind))
     index = torch.arange(len(values))
     return Division(index[w >= 0.5], index[w < 0.5], w, values=values, mixtures=mixtures)
 
@@ -26,14 +30,15 @@ def test_counts_are_those_of_the_values() -> None:
     is_wrong = (values > 0.5).numpy()
     histogram = loss_histogram(division(values, labels, "global"), is_wrong)
     span = (histogram["low"], histogram["high"])
-    assert span == (values.min(), values.max())
+    assert span == (values.min().item(), values.max().item())
     np.testing.assert_array_equal(histogram["counts"], np.histogram(values, 50, span)[0])
     np.testing.assert_array_equal(histogram["wrong_counts"], np.histogram(values[is_wrong], 50, span)[0])
 
 
 def test_the_curves_of_one_mixture_or_many_lie_over_the_counts() -> None:
     values, labels = two_heaps()
-    for kind in ("global", "per_class"):
+    kinds: tuple[Literal["global", "per_class"], ...] = ("global", "per_class")
+    for kind in kinds:
         histogram = loss_histogram(division(values, labels, kind), None)
         clean, wrong = np.array(histogram["clean_curve"]), np.array(histogram["wrong_curve"])
         assert abs(clean.sum() + wrong.sum() - len(values)) < 0.02 * len(values)

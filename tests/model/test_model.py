@@ -1,12 +1,16 @@
 """Models against the nets they were made of: probabilities computed here by hand, files edited into every damage."""
 
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import safetensors.torch
 import torch
 from faults import dying
+from numpy.typing import NDArray
 from PIL import Image
 from small_model import CLASSES, save_images, small_images, small_model
 
@@ -18,12 +22,12 @@ IMAGES = small_images(7)
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     small_model().save_pretrained(tmp_path / "run" / "model")
     return tmp_path / "run" / "model"
 
 
-def by_hand(model, images):
+def by_hand(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Mean over the nets of softmax, one image at a time, in float64."""
     rows = []
     for image in images:
@@ -36,7 +40,7 @@ def by_hand(model, images):
 
 
 @pytest.mark.parametrize("num_nets", [1, 2, 3])
-def test_probabilities_are_the_mean_over_the_nets(num_nets):
+def test_probabilities_are_the_mean_over_the_nets(num_nets: int) -> None:
     probs = small_model(num_nets=num_nets).predict_proba(IMAGES)
     assert probs.dtype == np.float32
     np.testing.assert_allclose(probs, by_hand(small_model(num_nets=num_nets), IMAGES), atol=1e-5)
@@ -45,7 +49,7 @@ def test_probabilities_are_the_mean_over_the_nets(num_nets):
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 3), (12, 9, 1)])
-def test_a_saved_model_comes_back_the_same(tmp_path, shape):
+def test_a_saved_model_comes_back_the_same(tmp_path: Path, shape: tuple[int, int, int]) -> None:
     model, images = small_model(image_shape=shape), small_images(5, shape)
     model.save_pretrained(tmp_path)
     loaded = Model.from_pretrained(tmp_path, device="cpu")
@@ -53,12 +57,12 @@ def test_a_saved_model_comes_back_the_same(tmp_path, shape):
     for name in ("classes", "image_shape", "mean", "std"):
         assert getattr(loaded, name) == getattr(model, name)
     for name in ("net", "net_width", "final_norm"):
-        assert getattr(loaded.config, name) == getattr(model.config, name)
+        assert getattr(loaded.net, name) == getattr(model.net, name)
     assert loaded.describe() == model.describe()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
 
 
-def test_the_files_tell_what_others_need(folder):
+def test_the_files_tell_what_others_need(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     assert (config["net"], config["net_width"], config["final_norm"], config["num_nets"]) == ("small_cnn", 2, False, 2)
     assert tuple(config["classes"]) == CLASSES
@@ -72,12 +76,12 @@ def test_the_files_tell_what_others_need(folder):
     assert {name.split(".")[1] for name in names} == {"0", "1"}
 
 
-def test_a_run_directory_stands_for_its_model(folder):
+def test_a_run_directory_stands_for_its_model(folder: Path) -> None:
     loaded = Model.from_pretrained(str(folder.parent))
     np.testing.assert_allclose(loaded.predict_proba(IMAGES), small_model().predict_proba(IMAGES), atol=1e-6)
 
 
-def test_batches_do_not_change_what_comes_out():
+def test_batches_do_not_change_what_comes_out() -> None:
     model = small_model()
     whole = model.predict_proba(IMAGES)
     for batch_size in (1, 3, 7, 100):
@@ -86,7 +90,7 @@ def test_batches_do_not_change_what_comes_out():
     assert model.predict_proba([]).shape == (0, 3)
 
 
-def test_files_are_as_good_as_arrays(tmp_path):
+def test_files_are_as_good_as_arrays(tmp_path: Path) -> None:
     model = small_model()
     paths = save_images(tmp_path, IMAGES, [f"{number}.png" for number in range(7)])
     whole = model.predict_proba(IMAGES)
@@ -94,12 +98,12 @@ def test_files_are_as_good_as_arrays(tmp_path):
         np.testing.assert_allclose(model.predict_proba(files, batch_size=3), whole, atol=1e-6)
 
 
-def test_grey_images_need_no_channel():
+def test_grey_images_need_no_channel() -> None:
     model, images = small_model(image_shape=(8, 8, 1)), small_images(4, (8, 8, 1))
     np.testing.assert_array_equal(model.predict_proba(images[..., 0]), model.predict_proba(images))
 
 
-def test_an_unreadable_file_is_named_or_given_as_such(tmp_path):
+def test_an_unreadable_file_is_named_or_given_as_such(tmp_path: Path) -> None:
     model = small_model()
     paths = save_images(tmp_path, IMAGES[:3], ["a.png", "b.png", "c.png"])
     paths[1].write_bytes(b"no image")
@@ -109,7 +113,9 @@ def test_an_unreadable_file_is_named_or_given_as_such(tmp_path):
         model.predict_proba([path.read_bytes() for path in paths])
     first, reason, last = model.predict_files(paths, batch_size=2)
     assert "not an image" in str(reason)
-    np.testing.assert_allclose([first, last], model.predict_proba(IMAGES[[0, 2]]), atol=1e-6)
+    assert isinstance(first, np.ndarray)
+    assert isinstance(last, np.ndarray)
+    np.testing.assert_allclose(np.stack([first, last]), model.predict_proba(IMAGES[[0, 2]]), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +126,13 @@ def test_an_unreadable_file_is_named_or_given_as_such(tmp_path):
         (IMAGES[:, :7], r"this model takes \(N, 8, 8, 3\)"),
         (IMAGES[0, 0], r"this model takes \(N, 8, 8, 3\)"),
         (torch.zeros(2, 3, 9, 8), r"this model takes \(N, 8, 8, 3\)"),
-        (IMAGES / 2, "images holds float64 from .* from 0 to 1 is needed"),
-        (IMAGES > 9, "images holds bool"),
+        (IMAGES / 2, "images has float64 values from .* must be from 0 to 1"),
+        (IMAGES > 9, "images has type bool"),
         (7, "images is int"),
         ([7], r"images\[0\] is int"),
     ],
 )
-def test_other_images_are_refused(images, told):
+def test_other_images_are_refused(images: Any, told: str) -> None:
     with pytest.raises(InputError, match=told):
         small_model().predict_proba(images)
 
@@ -145,20 +151,20 @@ def test_other_images_are_refused(images, told):
         [Image.fromarray(IMAGES[0]), *(IMAGES[1:] / 255)],
     ],
 )
-def test_what_can_be_trained_on_can_be_predicted(form):
+def test_what_can_be_trained_on_can_be_predicted(form: Any) -> None:
     """Oracle: the uint8 array that every form was made of."""
     model = small_model()
     np.testing.assert_allclose(model.predict_proba(form, batch_size=3), model.predict_proba(IMAGES), atol=1e-6)
 
 
-def test_images_in_a_list_may_have_any_size():
+def test_images_in_a_list_may_have_any_size() -> None:
     """Oracle: the same images resized by the reader of files."""
     model, images = small_model(), small_images(2, (20, 12, 3))
     expected = model.predict_proba(np.stack([read_image(Image.fromarray(image), 8, 8, 3) for image in images]))
     np.testing.assert_allclose(model.predict_proba(list(images)), expected, atol=1e-6)
 
 
-def test_images_as_high_as_they_have_channels_are_no_riddle_to_a_model_that_knows_its_size():
+def test_images_as_high_as_they_have_channels_are_no_riddle_to_a_model_that_knows_its_size() -> None:
     shape = (3, 8, 1)
     model, images = small_model(net="preact_resnet18", image_shape=shape), small_images(4, shape)
     np.testing.assert_allclose(
@@ -166,7 +172,9 @@ def test_images_as_high_as_they_have_channels_are_no_riddle_to_a_model_that_know
     )
 
 
-def test_a_model_of_foreign_code_is_loaded_only_by_who_trusts_it(folder, tmp_path, monkeypatch):
+def test_a_model_of_foreign_code_is_loaded_only_by_who_trusts_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "evil_for_test.py").write_text(
         "from pathlib import Path\nfrom dividemix.nets.small_cnn import SmallCNN\nPath('it_ran').touch()\n"
@@ -183,19 +191,19 @@ def test_a_model_of_foreign_code_is_loaded_only_by_who_trusts_it(folder, tmp_pat
 
 
 @pytest.mark.parametrize("batch_size", [0, -1])
-def test_a_batch_has_images(batch_size):
+def test_a_batch_has_images(batch_size: int) -> None:
     for images in (IMAGES, [b""]):
         with pytest.raises(InputError, match="batch_size"):
             small_model().predict_proba(images, batch_size=batch_size)
 
 
-def test_a_model_is_replaced_whole(tmp_path):
+def test_a_model_is_replaced_whole(tmp_path: Path) -> None:
     small_model(num_nets=3).save_pretrained(tmp_path)
     small_model(num_nets=1).save_pretrained(tmp_path)
     assert len(Model.from_pretrained(tmp_path).ensemble.nets) == 1
 
 
-def test_a_process_that_dies_leaves_no_mixture_of_models(tmp_path):
+def test_a_process_that_dies_leaves_no_mixture_of_models(tmp_path: Path) -> None:
     """At whatever file operation: the old model, none, or the new one."""
     old, new = small_model(num_nets=2), small_model(num_nets=2)
     new.ensemble.nets[0].load_state_dict(old.ensemble.nets[1].state_dict())
@@ -221,18 +229,18 @@ def test_a_process_that_dies_leaves_no_mixture_of_models(tmp_path):
     assert seen == {"old", "new", "none"}
 
 
-def test_without_a_model_there_is_a_hint(tmp_path):
+def test_without_a_model_there_is_a_hint(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither a run nor a model"):
         Model.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "config.yaml").write_text("data: x\n")
-    with pytest.raises(InputError, match="no model yet: end it with dividemix train --resume"):
+    with pytest.raises(InputError, match="no model yet: finish it with dividemix train --resume"):
         Model.from_pretrained(tmp_path)
 
 
-def change(**changes):
+def change(**changes: Any) -> Callable[[dict[str, Any]], None]:
     """An edit of config.json; None takes the entry out, a dict edits the entry's own entries."""
 
-    def edit(values):
+    def edit(values: dict[str, Any]) -> None:
         for name, value in changes.items():
             if value is None:
                 del values[name]
@@ -249,32 +257,32 @@ def change(**changes):
     [
         (change(format=2), "has format 2.*install the version that wrote it"),
         (change(format=None), "has format None"),
-        (change(model_type="bert"), "not of a model of dividemix"),
-        (change(model_type=None), "not of a model of dividemix"),
+        (change(model_type="bert"), "not a model of dividemix"),
+        (change(model_type=None), "not a model of dividemix"),
         (change(net="transformer"), "unknown net 'transformer'"),
         (change(net="no_such_module:net"), r"'no_such_module:net' is Python code .* --trust_net"),
         (change(net=None), "damaged.*'net' is missing"),
         (change(net_width=3), "shape of nets.0"),
         (change(net_width="2"), "damaged.*net_width is '2'"),
         (change(net="preact_resnet18"), "shape of nets.0"),
-        (change(num_nets=1), "holds 2 nets, config.json says 1"),
-        (change(num_nets=10**9), "holds 2 nets"),
+        (change(num_nets=1), "has 2 nets, config.json has 1"),
+        (change(num_nets=10**9), "has 2 nets"),
         (change(num_nets=True), "num_nets is True"),
         (change(classes=["a", "b"]), "shape of nets.0"),
         (change(classes="abc"), "classes must be"),
         (change(classes=[1, 2, 3]), "classes must be"),
         (change(preprocessing=None), "'preprocessing' is missing"),
         (change(preprocessing=[1, 2]), "damaged"),
-        (change(preprocessing={"channels": 1}), "mean is .* not 1 finite numbers"),
+        (change(preprocessing={"channels": 1}), "mean is .* it must be 1 finite numbers"),
         (change(preprocessing={"channels": 1, "mean": [0.5], "std": [0.2]}), "shape of nets.0"),
         (change(preprocessing={"height": 0}), "height is 0"),
         (change(preprocessing={"height": 2}), "does not fit"),
-        (change(preprocessing={"mean": [0.5, 0.5, float("nan")]}), "not 3 finite numbers"),
+        (change(preprocessing={"mean": [0.5, 0.5, float("nan")]}), "it must be 3 finite numbers"),
         (change(preprocessing={"mean": 0.5}), "damaged"),
         (change(preprocessing={"std": [0.2, 0, 0.2]}), "std must be above zero"),
     ],
 )
-def test_a_changed_config_is_told_in_one_line(folder, edit, told):
+def test_a_changed_config_is_told_in_one_line(folder: Path, edit: Callable[[dict[str, Any]], None], told: str) -> None:
     values = json.loads((folder / "config.json").read_text())
     edit(values)
     (folder / "config.json").write_text(json.dumps(values))
@@ -284,13 +292,13 @@ def test_a_changed_config_is_told_in_one_line(folder, edit, told):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"model_type": "dividemix"', b"[" * 100_000])
-def test_a_damaged_config_is_told(folder, content):
+def test_a_damaged_config_is_told(folder: Path, content: bytes) -> None:
     (folder / "config.json").write_bytes(content)
-    with pytest.raises(InputError, match=r"config\.json: (damaged|not of a model)"):
+    with pytest.raises(InputError, match=r"config\.json: (damaged|not a model)"):
         Model.from_pretrained(folder)
 
 
-def test_damaged_weights_are_told(folder):
+def test_damaged_weights_are_told(folder: Path) -> None:
     weights = folder / "model.safetensors"
     content = weights.read_bytes()
     for damaged in (b"", content[:5], content[:100], content[:-1], content + b"0", b"\xff" * 100):
@@ -303,7 +311,7 @@ def test_damaged_weights_are_told(folder):
         Model.from_pretrained(folder)
 
 
-def test_weights_of_something_else_are_told(folder):
+def test_weights_of_something_else_are_told(folder: Path) -> None:
     weights = folder / "model.safetensors"
     tensors = safetensors.torch.load(weights.read_bytes())
     name = next(name for name in sorted(tensors) if tensors[name].ndim == 4)
@@ -312,7 +320,7 @@ def test_weights_of_something_else_are_told(folder):
         (tensors | {name: tensors[name][:1].clone()}, f"shape of {name}"),
         (tensors | {"nets.0.more": torch.zeros(1)}, r"nets.0.more: \(1,\), in the net of config.json: absent"),
         (tensors | {"optimizer": torch.zeros(1)}, "optimizer"),
-        ({"encoder.weight": torch.zeros(3)}, "holds 0 nets"),
+        ({"encoder.weight": torch.zeros(3)}, "has 0 nets"),
     ]
     for content, told in others:
         weights.write_bytes(safetensors.torch.save(content))

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from dividemix.config import Config
 from dividemix.errors import InputError
+from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.nets.build import build_net
 from dividemix.nets.mlp import MLP
 
 
 def test_size_is_that_of_three_linear_layers_and_two_norms() -> None:
-    net = build_net(Config(net="mlp", net_width=16), num_classes=4, image_shape=(7,), seed=1)
+    net = build_net(DivideMixSettings(net="mlp", net_width=16), num_classes=4, image_shape=(7,), seed=1)
     assert type(net) is MLP
     assert sum(parameter.numel() for parameter in net.parameters()) == (7 * 16 + 2 * 16) + (16 * 16 + 2 * 16) + 68
 
@@ -47,6 +47,6 @@ def test_gradients_reach_every_parameter() -> None:
 )
 def test_samples_of_the_other_kind_are_refused_in_one_line(name: str, shape: tuple[int, ...], says: str) -> None:
     with pytest.raises(InputError) as refusal:
-        build_net(Config(net=name), num_classes=3, image_shape=shape, seed=1)
+        build_net(DivideMixSettings(net=name), num_classes=3, image_shape=shape, seed=1)
     assert f"net {name!r} does not fit 3 classes of {says}" in str(refusal.value)
     assert "\n" not in str(refusal.value)

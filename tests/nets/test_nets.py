@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from dividemix.config import Config
 from dividemix.errors import InputError
+from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.nets.build import NETS, build_net
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
 from dividemix.nets.mlp import MLP
@@ -23,7 +24,7 @@ from dividemix.nets.small_cnn import SmallCNN
 def net_of(
     *, num_classes: int = 10, image_shape: tuple[int, ...] = (32, 32, 3), seed: int = 1, **fields: Any
 ) -> nn.Module:
-    return build_net(Config(**fields), num_classes=num_classes, image_shape=image_shape, seed=seed)
+    return build_net(DivideMixSettings(**fields), num_classes=num_classes, image_shape=image_shape, seed=seed)
 
 
 def num_parameters(net: nn.Module) -> int:
@@ -232,7 +233,7 @@ number = 3
 
 
 @pytest.fixture
-def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A module in the working directory, which is not on the path."""
     (tmp_path / "own_nets_for_test.py").write_text(MODULE)
     (tmp_path / "own_broken_for_test.py").write_text("import nothing_of_that_name\n")
@@ -252,12 +253,12 @@ def test_a_factory_in_the_working_directory(own_module: str, function: str) -> N
     assert sys.path == path
     assert net(torch.zeros(3, 2, 5, 6)).shape == (3, 4)
     if function == "wide":
-        assert net[0].weight.shape == (7, 2, 1, 1)
+        assert net.get_parameter("0.weight").shape == (7, 2, 1, 1)
 
 
 def test_a_factory_of_vectors_is_told_their_length(own_module: str) -> None:
     net = net_of(net=f"{own_module}:of_vectors", net_width=7, num_classes=4, image_shape=(9,))
-    assert net[0].weight.shape == (7, 9)
+    assert net.get_parameter("0.weight").shape == (7, 9)
     assert net(torch.zeros(3, 9)).shape == (3, 4)
 
 
@@ -271,7 +272,7 @@ def test_a_factory_in_a_package(own_module: str) -> None:
         ("wrong_shape", "shape (2, 11), not (2, 10)"),
         ("raises", "RuntimeError: no luck today"),
         ("silent", "KeyError"),
-        ("not_a_net", "gave str, not a torch.nn.Module"),
+        ("not_a_net", "returned str, not a torch.nn.Module"),
         ("no_tensor", "does not fit 10 classes of 32 x 32 x 3 images"),
         ("other_arguments", "num_classes"),
         ("absent", "absent"),

@@ -100,12 +100,12 @@ def test_channels_last_computes_the_same_and_gradients_reach_every_parameter(net
     images = torch.randn(2, 3, 64, 64)
     with torch.no_grad():
         expected = net(images)
-    net.to(memory_format=torch.channels_last)
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     logits = net(images.to(memory_format=torch.channels_last))
     torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
     F.cross_entropy(logits, torch.tensor([1, 3])).backward()
     assert [name for name, p in net.named_parameters() if p.grad is None or not p.grad.any()] == []
-    assert all(p.grad.isfinite().all() for p in net.parameters())
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in net.parameters())
 
 
 def test_weights_start_as_torchvisions() -> None:

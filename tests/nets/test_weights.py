@@ -140,7 +140,8 @@ def test_counters_may_be_missing_or_too_many(tmp_path: Path) -> None:
 
 
 def test_numbers_become_the_nets_type_and_layout(tmp_path: Path) -> None:
-    source, net = tensors_of(net_of(1)), net_of(2).to(memory_format=torch.channels_last)
+    source, net = tensors_of(net_of(1)), net_of(2)
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     half = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in source.items()}
     load_weights(net, save(half, tmp_path / "w.safetensors"))
     assert torch.equal(net.conv1.weight, source["conv1.weight"].half().float())

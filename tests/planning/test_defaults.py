@@ -1,6 +1,8 @@
 """The preset `default`. Oracles: what the data is like, and what the user has said, which is never overruled."""
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,53 +14,55 @@ from dividemix.errors import InputError
 from dividemix.planning.choices import Choice
 from dividemix.planning.defaults import choose
 from dividemix.planning.job import Job
-from dividemix.planning.pace import Pace
-from dividemix.planning.presets import preset_fields
+from dividemix.planning.pace import Pace, PhasePace
+from dividemix.planning.presets import preset_values
 from dividemix.runs.run import Run
 
 
-def job_for(data: object, **given: object) -> tuple[Job, dict[str, object]]:
+def job_for(data: object, **given: Any) -> tuple[Job, dict[str, Any]]:
     settings = {"data": str(data), "device": "cpu"} | given
-    return Job.of(preset_fields("default") | settings), settings
+    return Job.of(preset_values("default") | settings), settings
 
 
-def chosen(data: object, **given: object) -> dict[str, object]:
+def chosen(data: object, **given: Any) -> dict[str, Any]:
     _, choices = choose(*job_for(data, **given))
     assert all(choice.reason for choice in choices)
     return {choice.name: choice.value for choice in choices}
 
 
-def test_what_is_chosen_makes_a_job_that_can_be_trained(tmp_path) -> None:
+def test_what_is_chosen_makes_a_job_that_can_be_trained(tmp_path: Path) -> None:
     job, given = job_for(save_toy(tmp_path), epochs=3)
     source, choices = choose(job, given)
     job = Job.of(job.values() | {choice.name: choice.value for choice in choices})
     run = Run.create(tmp_path / "run", job, source=source, choices=choices)
     assert len(list(run.train())) == 3
-    told = json.loads((tmp_path / "run" / "summary.json").read_text())["choices"]
+    stored = json.loads((tmp_path / "run" / "summary.json").read_text())["choices"]
     expected = [(choice.name, choice.value) for choice in choices]
-    assert [(choice["name"], choice["value"]) for choice in told][: len(expected)] == expected
-    assert [choice["name"] for choice in told][len(expected) :] == ["lambda_u"]  # which only the training could choose
+    assert [(choice["name"], choice["value"]) for choice in stored][: len(expected)] == expected
+    assert [choice["name"] for choice in stored][len(expected) :] == [
+        "lambda_u"
+    ]  # which only the training could choose
 
 
-def test_what_the_user_has_given_is_left_alone(tmp_path) -> None:
+def test_what_the_user_has_given_is_left_alone(tmp_path: Path) -> None:
     given = {"net": "preact_resnet18", "net_width": 8, "epochs": 7, "batch_size": 5, "holdout": 0.2, "crop_padding": 0}
     assert not chosen(save_toy(tmp_path), **given).keys() & given.keys()
 
 
-def test_the_small_network_gets_a_rate_of_its_own(tmp_path) -> None:
+def test_the_small_network_gets_a_rate_of_its_own(tmp_path: Path) -> None:
     data = save_toy(tmp_path)
     assert chosen(data)["lr"] == chosen(data, net="small_cnn")["lr"] == 0.04
     assert "lr" not in chosen(data, net="preact_resnet18")
     assert "lr" not in chosen(data, lr=0.01)
 
 
-def test_nothing_is_held_out_of_data_with_validation_images(tmp_path) -> None:
+def test_nothing_is_held_out_of_data_with_validation_images(tmp_path: Path) -> None:
     make_clothing1m(tmp_path)
     _, choices = choose(*job_for("clothing1m", root=str(tmp_path), image_size=16))
-    assert Choice("holdout", 0.0, "the data has validation images of its own") in choices
+    assert Choice("holdout", 0.0, "the data has its own validation images") in choices
 
 
-def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path) -> None:
+def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path: Path) -> None:
     few = chosen(save_toy(tmp_path))
     many = chosen("fashion")
     assert few["epochs"] > many["epochs"]
@@ -69,12 +73,12 @@ def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path) -> None:
         assert 1 <= values["warmup_epochs"] < values["epochs"]
 
 
-def test_the_regulariser_is_left_out_where_classes_differ_in_size(tmp_path) -> None:
+def test_the_regulariser_is_left_out_where_classes_differ_in_size(tmp_path: Path) -> None:
     assert "lambda_r" not in chosen(save_toy(tmp_path))
     assert chosen(save_toy(tmp_path, y_train=np.array([0] * 25 + [1] * 10 + [2] * 5)))["lambda_r"] == 0.0
 
 
-def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path) -> None:
+def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     for name in ("a", "b"):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -87,7 +91,7 @@ def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path) -
     assert "image_size" not in chosen(tmp_path / "photos", image_size=32)
 
 
-def test_images_that_are_read_as_large_are_known_as_large(tmp_path) -> None:
+def test_images_that_are_read_as_large_are_known_as_large(tmp_path: Path) -> None:
     """A median side of 96.5 pixels: what is read and what is recorded must not disagree."""
     for name, side in (("a", 96), ("b", 97)):
         (tmp_path / "photos" / name).mkdir(parents=True)
@@ -97,17 +101,28 @@ def test_images_that_are_read_as_large_are_known_as_large(tmp_path) -> None:
     assert ("image_size", 64) in [(choice.name, choice.value) for choice in choices]
 
 
-def test_minutes_choose_the_number_of_epochs(tmp_path, monkeypatch) -> None:
+def test_minutes_choose_the_number_of_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a second for a warm-up epoch and two for a mix epoch: n of them, w warm-up, take w + 2 (n - w) s."""
-    pace = Pace(warmup=1 / 40, divide=0.0, mix=2 / 40 / 0.85, num_train=40, num_test=0)
+    phases = {"warmup": PhasePace(1 / 40), "mix": PhasePace(0.0, kept=2 / 40 / 0.85)}
+    pace = Pace(phases, evaluate=0.0, num_train=40, num_test=0)
     monkeypatch.setattr("dividemix.planning.defaults.measure", lambda *_: pace)
     job, given = job_for(save_toy(tmp_path))
     own_warmup = {"warmup_epochs": 20}
-    for minutes, more, expected in ((0.5, {}, 16), (2.0, {}, 62), (2.0, own_warmup, 70), (99.0, {}, 300)):
+    cases: tuple[tuple[float, dict[str, int], int], ...] = (
+        (0.5, {}, 16),
+        (2.0, {}, 62),
+        (2.0, own_warmup, 70),
+        (99.0, {}, 300),
+    )
+    for minutes, more, expected in cases:
         _, choices = choose(job, given | more, minutes=minutes)
         assert {choice.name: choice.value for choice in choices}["epochs"] == expected
     with pytest.raises(InputError, match="70 epochs take about 2 minutes here"):
         choose(job, given | {"warmup_epochs": 70}, minutes=1.0)
-    for minutes, message in ((0.1, "5 epochs take about 1 minutes here"), (0.0, "above 0"), (-1.0, "above 0")):
+    for minutes, message in (
+        (0.1, "5 epochs take about 1 minutes here"),
+        (0.0, "minutes is 0: it must be a number > 0"),
+        (-1.0, "minutes is -1: it must be a number > 0"),
+    ):
         with pytest.raises(InputError, match=message):
             choose(job, given, minutes=minutes)

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from dividemix.config import Config
 from dividemix.errors import InputError
-from dividemix.planning.presets import PRESETS, preset_config, preset_fields, preset_for
+from dividemix.methods.dividemix import DivideMixSettings
+from dividemix.methods.method import MethodSettings
+from dividemix.methods.robust import RobustSettings
+from dividemix.planning.presets import PRESETS, preset_for, preset_settings, preset_values
 
 # Table 7: lambda_u.
 TABLE_7 = {
@@ -35,7 +37,6 @@ CIFAR: dict[str, Any] = {
     "lr_drop_epoch": 150,
     "momentum": 0.9,
     "weight_decay": 0.0005,
-    "division": "global",
     "num_views": 2,
     "temperature": 0.5,
     "alpha": 4,
@@ -63,17 +64,33 @@ WEB: dict[str, Any] = {
     "labeled_only": True,
     "lambda_r": 1,
     "loss_window": 1,
-    "division": "global",
 }
 
 
-def assert_fields(config: Config, expected: dict[str, Any]) -> None:
+def assert_fields(config: MethodSettings, expected: dict[str, Any]) -> None:
     assert {name: getattr(config, name) for name in expected} == expected
+
+
+def of_the_paper(name: str) -> DivideMixSettings:
+    """The settings of a preset whose method is the paper's, which has one mixture over all losses."""
+    config = preset_settings(name)
+    assert PRESETS[name].method == "dividemix"
+    assert type(config) is DivideMixSettings
+    assert not hasattr(config, "division")
+    return config
+
+
+def of_our_recipe(name: str) -> RobustSettings:
+    """The settings of a preset whose method is ours."""
+    config = preset_settings(name)
+    assert PRESETS[name].method == "robust"
+    assert isinstance(config, RobustSettings)
+    return config
 
 
 @pytest.mark.parametrize(("name", "lambda_u"), TABLE_7.items())
 def test_cifar(name: str, lambda_u: float) -> None:
-    config = preset_config(name)
+    config = of_the_paper(name)
     assert_fields(config, CIFAR)
     assert config.lambda_u == lambda_u
     # "The warm up period is 10 epochs for CIFAR-10 and 30 epochs for CIFAR-100."
@@ -88,7 +105,7 @@ def test_cifar(name: str, lambda_u: float) -> None:
 
 def test_clothing1m() -> None:
     """80 epochs, rate 0.002, divided by 10 after 40, ResNet-50; the released code penalises confidence."""
-    config = preset_config("clothing1m")
+    config = of_the_paper("clothing1m")
     assert_fields(config, WEB)
     assert_fields(config, {"net": "resnet50", "epochs": 80, "lr": 0.002, "lr_drop_epoch": 40})
     assert config.confidence_penalty
@@ -96,14 +113,14 @@ def test_clothing1m() -> None:
 
 def test_webvision() -> None:
     """100 epochs, rate 0.01, divided by 10 after 50, Inception-ResNet v2; no penalty in the released code."""
-    config = preset_config("webvision")
+    config = of_the_paper("webvision")
     assert_fields(config, WEB)
     assert_fields(config, {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01, "lr_drop_epoch": 50})
     assert not config.confidence_penalty
 
 
 def test_the_defaults_are_the_papers_cifar_setting() -> None:
-    assert_fields(Config(), CIFAR | {"warmup_epochs": 10, "clean_threshold": 0.5, "lambda_u": 25})
+    assert_fields(DivideMixSettings(), CIFAR | {"warmup_epochs": 10, "clean_threshold": 0.5, "lambda_u": 25})
 
 
 def test_no_preset_is_missing_or_unknown_to_this_file() -> None:
@@ -121,21 +138,23 @@ def test_each_preset_says_where_it_comes_from(name: str) -> None:
         assert (kind == "asym") == ("asymmetric" in origin)
     else:
         assert origin
-    preset_config(name)  # its values are within their ranges
+    preset_settings(name)  # its values are within their ranges
 
 
 def test_fashion_fits_the_embedded_set() -> None:
-    """A preset of ours: quick on two cores. What it reaches is LOG.md's business."""
-    config = preset_config("fashion")
+    """A preset of ours: quick on two cores. LOG.md has what it reaches."""
+    config = of_our_recipe("fashion")
     assert config.net == "small_cnn"
     assert config.warmup_epochs < config.epochs <= 30
 
 
 def test_default_drops_a_label_only_for_one_that_is_far_more_plausible() -> None:
     """What LOG.md's figures of it were measured with."""
-    config = preset_config("default")
+    config = of_our_recipe("default")
     assert (config.keep_plausible, config.clean_threshold, config.division) == (True, 0.15, "global")
     assert (config.keep_all_up_to, config.lambda_u_auto, config.loss_window) == (0.125, True, 5)
+    assert (config.warmup_epochs, config.confidence_penalty, config.alpha) == (1, True, 0.5)
+    assert (config.norm_per_view, config.labeled_only, config.lr_schedule) == (False, True, "cosine")
 
 
 def test_no_preset_decides_about_seed_or_device() -> None:
@@ -143,20 +162,28 @@ def test_no_preset_decides_about_seed_or_device() -> None:
 
 
 def test_overrides_go_over_the_preset() -> None:
-    config = preset_config("cifar10-sym-90", lambda_u=1, epochs=20)
+    config = preset_settings("cifar10-sym-90", lambda_u=1, epochs=20)
+    assert isinstance(config, DivideMixSettings)
     assert (config.lambda_u, config.epochs, config.clean_threshold) == (1.0, 20, 0.6)
     with pytest.raises(InputError, match="lambda_u"):
-        preset_config("cifar10-sym-90", lambda_u=-1)
+        preset_settings("cifar10-sym-90", lambda_u=-1)
 
 
 def test_fields_given_out_are_a_copy() -> None:
-    preset_fields("cifar10-sym-20")["lambda_u"] = 99.0
-    assert preset_config("cifar10-sym-20").lambda_u == 0
+    preset_values("cifar10-sym-20")["lambda_u"] = 99.0
+    assert of_the_paper("cifar10-sym-20").lambda_u == 0
+
+
+def test_another_method_gets_the_settings_that_it_has() -> None:
+    assert preset_values("cifar10-sym-50", "robust") == {"method": "robust", "warmup_epochs": 10, "lambda_u": 25.0}
+    web = {"method": "cross_entropy", "batch_size": 32, "weight_decay": 0.001, "crop_padding": 0, "crop_size": 227}
+    web |= {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01, "lr_drop_epoch": 50}
+    assert preset_values("webvision", "cross_entropy") == web
 
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
     with pytest.raises(InputError) as refusal:
-        preset_config("cifar10")
+        preset_settings("cifar10")
     line = str(refusal.value)
     assert "'cifar10'" in line
     assert "\n" not in line

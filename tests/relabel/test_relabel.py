@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,11 +125,11 @@ def test_a_folder_with_test_images_keeps_them_apart(tmp_path: Path) -> None:
 def test_an_npz_file_gets_other_labels_and_keeps_the_rest(tmp_path: Path, text: bool) -> None:
     classes = np.array(["ant", "bee", "cow"])
     labels = np.array([0, 1, 2, 1], np.uint8)
-    arrays = {
+    arrays: dict[str, Any] = {
         "x_train": np.arange(4 * 64, dtype=np.uint8).reshape(4, 8, 8),
         "y_true": classes[labels] if text else labels,
     }
-    names = {} if text else {"classes": classes}
+    names: dict[str, Any] = {} if text else {"classes": classes}
     np.savez_compressed(tmp_path / "d.npz", y_train=classes[labels] if text else labels, **arrays, **names)
     new = "a longer name" if text else "cow"
     file = write(tmp_path / "c.csv", f"{HEADER}1,,bee,{new},choose\r\n3,,bee,bee,keep\r\n")
@@ -144,7 +145,7 @@ def test_an_npz_file_gets_other_labels_and_keeps_the_rest(tmp_path: Path, text: 
 def test_numbered_classes_cannot_be_added_to(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", x_train=np.zeros((3, 8, 8), np.uint8), y_train=np.array([0, 1, 1]))
     file = write(tmp_path / "c.csv", HEADER + "1,,1,wolf,choose\r\n")
-    with pytest.raises(InputError, match=r"line 2: new_label 'wolf' is no class of .*d\.npz"):
+    with pytest.raises(InputError, match=r"line 2: new_label 'wolf' is not a class of .*d\.npz"):
         relabel(tmp_path / "d.npz", file, tmp_path / "out.npz")
 
 
@@ -160,7 +161,8 @@ class TestParquet:
         paths = ["a.png", "b.png", "c.png"]
         content = [(tmp_path / path).read_bytes() for path in paths]
         labels: list[object] = ["cat", "dog", "cat"]
-        column, metadata, expected = "path", {b"made by": b"hand"}, ["dog", "dog", "cat"]
+        column, metadata = "path", {b"made by": b"hand"}
+        expected: list[object] = ["dog", "dog", "cat"]
         cells: list[object] = list(paths)
         given, new, name = "cat", "dog", "a.png"
         if layout == "bytes":
@@ -189,9 +191,8 @@ class TestParquet:
         """Their path is just a name; the index is the row in the table. A file that rows share is one image."""
         arrow = pytest.importorskip("pyarrow")
         parquet = pytest.importorskip("pyarrow.parquet")
-        cells = [{"bytes": content, "path": path} for content, path in zip("12345", "xxyzz", strict=True)]
-        for cell in cells:
-            cell["bytes"] = cell["bytes"].encode()
+        cells: list[dict[str, bytes | str | None]]
+        cells = [{"bytes": str(n).encode(), "path": path} for n, path in enumerate("xxyzz", start=1)]
         cells[3]["bytes"] = cells[4]["bytes"] = None
         parquet.write_table(arrow.table({"image": cells, "label": ["cat"] * 5}), tmp_path / "t.parquet")
         lines = "1,x,cat,dog,accept\r\n2,y,cat,cow,choose\r\n4,z,cat,emu,choose\r\n"
@@ -216,9 +217,9 @@ class TestParquet:
             ([1.5, 2.5, 1.5], "float32", "1.5", "2.5", [2.5, 2.5, 1.5]),
             (["a", "b", "a"], "large_string", "a", "new", ["new", "b", "a"]),
             ([1, 2, 1], "int8", "1", "7", [7, 2, 1]),
-            ([True, False, True], "bool_", "True", "wolf", r"t\.parquet: column 'label' holds bool"),
-            ([1, 2, 1], "int8", "1", "700", r"t\.parquet: column 'label' holds int8"),
-            ([1, 2, 1], "int8", "1", "wolf", r"new_label 'wolf' is no class"),
+            ([True, False, True], "bool_", "True", "wolf", r"t\.parquet: column 'label' has type bool"),
+            ([1, 2, 1], "int8", "1", "700", r"t\.parquet: column 'label' has type int8"),
+            ([1, 2, 1], "int8", "1", "wolf", r"new_label 'wolf' is not a class"),
         ],
     )
     def test_a_label_stays_of_its_columns_type(
@@ -248,18 +249,19 @@ class TestParquet:
         )
         parquet.write_table(table, tmp_path / "t.parquet")
         file = write(tmp_path / "c.csv", HEADER + "0,row 0,cat,wolf,choose\r\n")
-        with pytest.raises(InputError, match="new_label 'wolf' is no class"):
+        with pytest.raises(InputError, match="new_label 'wolf' is not a class"):
             relabel(tmp_path / "t.parquet", file, tmp_path / "out.parquet")
 
 
 class TestNpz:
     """Which sample of an .npz file a correction is about."""
 
-    def labels(self, folder: Path, lines: str, **arrays: object) -> list[int]:
+    def labels(self, folder: Path, lines: str, **arrays: Any) -> list[int]:
         """Labels 0, 1, 0, 1 after these corrections."""
         np.savez(folder / "d.npz", x_train=np.zeros((4, 8, 8), np.uint8), y_train=np.array([0, 1, 0, 1]), **arrays)
         relabel(folder / "d.npz", write(folder / "c.csv", HEADER + lines), folder / "out.npz")
-        return read_npz(folder / "out.npz").train_labels.tolist()
+        labels: list[int] = read_npz(folder / "out.npz").train_labels.tolist()
+        return labels
 
     def test_its_row_says_so(self, tmp_path: Path) -> None:
         """Its place in the file, or what the file's `rows` say of that."""
@@ -275,7 +277,7 @@ class TestNpz:
     @pytest.mark.parametrize(
         ("lines", "arrays", "message"),
         [
-            ("4,,0,1,accept", {}, "no training sample 4: the corrections belong to other data"),
+            ("4,,0,1,accept", {}, "no training sample 4: the corrections are for other data"),
             ("0,,0,1,accept", {"rows": np.array([2, 5, 7, 8])}, "no training sample 0"),
             ("3,a,0,1,accept", {"paths": np.array(["a", "b", "a", "d"])}, "no training sample 3 with path 'a'"),
             ("0,x,0,1,accept", {"paths": np.array(["a", "b", "a", "d"])}, "no training sample 0 with path 'x'"),
@@ -307,14 +309,15 @@ TABLE = "path,label\na.png,cat\nb.png,dog\n"
         (HEADER + "0,a.png,dog,cat,accept\r\n", r"c\.csv: line 2: given_label is 'dog', but .*'a\.png' as 'cat'"),
         (HEADER + "0,z.png,cat,dog,accept\r\n", r"c\.csv: line 2: .* no path 'z\.png'"),
         (HEADER + "0,,cat,dog,accept\r\n", r"line 2: .* no path ''"),
-        (HEADER + "0,a.png,cat,dog,drop\r\n", r"line 2: action is 'drop': keep, accept, choose, skip"),
+        (HEADER + "0,a.png,cat,dog,drop\r\n", r"line 2: action is 'drop': must be one of keep, accept, choose, skip"),
         (HEADER + "x,a.png,cat,dog,accept\r\n", r"line 2: index is 'x'"),
         (HEADER + "-1,a.png,cat,dog,accept\r\n", r"line 2: index is '-1'"),
         (HEADER + "0,a.png,cat,,choose\r\n", r"line 2: action is choose, but there is no label"),
-        (HEADER + "0,a.png,cat,dog,accept\r\n0,a.png,cat,cat,keep\r\n", r"line 3: sample 0 is there twice"),
+        (HEADER + "0,a.png,cat,dog,accept\r\n0,a.png,cat,cat,keep\r\n", r"line 3: sample 0 occurs twice"),
         (HEADER + '0,"a.png,cat,dog,accept\r\n', r"c\.csv: damaged"),
         ("path,label\na.png,dog\n", r"c\.csv: no column 'index'"),
-        ("", r"c\.csv: no column 'index'"),
+        ("", r"c\.csv: empty"),
+        (HEADER + "0,a.png,cat\r\n", r"c\.csv: line 2 has 3 fields, the header has 5"),
     ],
 )
 def test_corrections_that_do_not_fit_are_refused_in_one_line(tmp_path: Path, text: str, message: str) -> None:
@@ -338,15 +341,15 @@ def test_corrections_may_have_been_through_a_spreadsheet(tmp_path: Path) -> None
     ("data", "out", "message"),
     [
         ("none.csv", "out.csv", r"none\.csv: no such file"),
-        ("c.txt", "out.txt", r"c\.txt: a folder .* is needed"),
-        ("t.csv", "out.tsv", r"go into a \.csv file"),
-        ("t.csv", "t.csv", r"t\.csv: would be overwritten"),
-        ("t.csv", "c.csv", r"c\.csv: would be overwritten"),
-        ("t.csv", "sub/out.csv", r"may not leave its folder: put it beside .*t_corrected\.csv"),
-        ("t.csv", "nowhere/out.csv", r"there is no folder"),
-        ("sub", "other/out.csv", r"may not leave its folder: put it beside .*sub_corrected\.csv"),
-        ("sub", "out.npz", r"go into a \.csv file"),
-        ("t.csv", "folder.csv", r"folder\.csv: that is a folder"),
+        ("c.txt", "out.txt", r"c\.txt: must be a folder"),
+        ("t.csv", "out.tsv", r"must be a \.csv file"),
+        ("t.csv", "t.csv", r"t\.csv: is an input and would be overwritten"),
+        ("t.csv", "c.csv", r"c\.csv: is an input and would be overwritten"),
+        ("t.csv", "sub/out.csv", r"must not leave its folder: put it next to .*t_corrected\.csv"),
+        ("t.csv", "nowhere/out.csv", r"no folder .*nowhere"),
+        ("sub", "other/out.csv", r"must not leave its folder: put it next to .*sub_corrected\.csv"),
+        ("sub", "out.npz", r"must be a \.csv file"),
+        ("t.csv", "folder.csv", r"folder\.csv: is a folder"),
     ],
 )
 def test_places_that_cannot_be(tmp_path: Path, data: str, out: str, message: str) -> None:

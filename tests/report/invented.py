@@ -65,6 +65,7 @@ def invented_content(
             {
                 "epoch": epoch,
                 "phase": "mix" if is_mix else "warmup",
+                "selects": is_mix,
                 "test_acc": 62 + 24 * skill + float(rng.normal(0, 0.5)) if with_truth else None,
                 "val_acc": 45 + 18 * skill + float(rng.normal(0, 0.8)),
                 "num_labeled": [int(N * (0.5 + 0.17 * skill + rng.normal(0, 0.01))) for _ in range(2)]

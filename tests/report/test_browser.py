@@ -53,6 +53,7 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    assert CHROMIUM is not None
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in FLAGS.split():
@@ -305,7 +306,7 @@ def test_a_browser_that_keeps_nothing_still_reviews(
         button(browser, "Start reviewing").click()
         press(browser, "k", "s")
         assert progress(browser).startswith("2 of ")
-        assert "does not keep the progress" in browser.find_element(By.CSS_SELECTOR, ".progress-line .note").text
+        assert "does not store decisions" in browser.find_element(By.CSS_SELECTOR, ".progress-line .note").text
         assert [line["action"] for line in downloaded(browser, tmp_path)].count("keep") == 1
     finally:
         browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
@@ -322,7 +323,7 @@ def test_a_run_without_epochs_paths_pictures_or_flags(browser: Any, open_page: C
     assert browser.find_elements(By.CSS_SELECTOR, ".commonest button")
     button(browser, "Start reviewing").click()
     press(browser, "c", "no such class")
-    assert browser.find_element(By.ID, "choose-options").text == "No class has this in its name."
+    assert browser.find_element(By.ID, "choose-options").text == "No class name contains this."
     press(browser, Keys.ESCAPE)
 
 
@@ -422,3 +423,21 @@ def test_fifty_thousand_samples_open_quickly(browser: Any, open_page: Callable[.
     print(f"50,000 samples: {size / 1e6:.1f} MB of data, loaded in {took / 1000:.2f} s")
     assert len(shown(browser)) > 500
     assert 0 < took < 10_000
+
+
+def test_phases_that_cannot_be_kept_are_shaded_with_their_names(browser: Any, open_page: Callable[..., None]) -> None:
+    """Whatever their names are: a method may have several such phases, also between others."""
+    phases = [("ease in", False), ("ease in", False), ("train", True), ("rest", False), ("train", True)]
+    rows = [
+        {"epoch": epoch, "phase": name, "selects": selects, "val_acc": 50.0 + epoch}
+        for epoch, (name, selects) in enumerate(phases, start=1)
+    ]
+    content = dataclasses.replace(invented_content(np.arange(200) % 2, ("a", "b")), rows=rows, kept_epoch=None)
+    open_page(content, lambda i: b"")
+    chart = browser.find_element(By.CSS_SELECTOR, "#training .plot")
+    assert [mark.text for mark in chart.find_elements(By.CLASS_NAME, "mark-label")] == ["ease in", "rest"]
+    widths = [float(band.get_attribute("width")) for band in chart.find_elements(By.CLASS_NAME, "band")]
+    assert max(widths) == pytest.approx(1.5 * min(widths), rel=0.01)  # epochs 1 to 2.5, and 3.5 to 4.5
+    browser.find_element(By.CSS_SELECTOR, "#training .numbers summary").click()
+    cells = browser.find_elements(By.CSS_SELECTOR, "#training .numbers tbody td:nth-child(2)")
+    assert [cell.text for cell in cells] == [name for name, _ in phases]

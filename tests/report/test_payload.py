@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -18,6 +19,16 @@ PNG = b"\x89PNG picture"
 def small(num_samples: int = 30, num_classes: int = 3) -> PageContent:
     true = np.arange(num_samples) % num_classes
     return invented_content(true, tuple(f"class {label}" for label in range(num_classes)))
+
+
+def noting(asked: list[int]) -> Callable[[int], bytes]:
+    """A maker of thumbnails that notes whose it was asked for."""
+
+    def thumbnail(i: int) -> bytes:
+        asked.append(i)
+        return PNG
+
+    return thumbnail
 
 
 def test_suspects_are_worst_first_with_what_is_known_of_them() -> None:
@@ -40,7 +51,7 @@ def test_suspects_have_the_index_of_the_data_as_it_was_given() -> None:
     """The sample's picture stays its own."""
     asked: list[int] = []
     content = dataclasses.replace(small(), sample_rows=np.arange(30) * 7 + 2)
-    page = payload(content, lambda i: asked.append(i) or PNG)
+    page = payload(content, noting(asked))
     assert [sample["index"] for sample in page["suspects"]] == [7 * i + 2 for i in asked]
     assert asked == np.argsort(content.label_score, kind="stable").tolist()
     assert run_id(content) != run_id(small())
@@ -54,7 +65,7 @@ def test_the_page_knows_whether_data_can_take_new_classes(can_add: bool) -> None
 
 def test_only_the_worst_thousand_are_shown() -> None:
     shown: list[int] = []
-    page = payload(small(2500), lambda i: shown.append(i) or PNG)
+    page = payload(small(2500), noting(shown))
     assert len(page["suspects"]) == len(shown) == MAX_SUSPECTS
     assert page["num_samples"] == 2500
 

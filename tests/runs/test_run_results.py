@@ -2,28 +2,23 @@
 
 import csv
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cleanlab.rank import get_label_quality_scores
-from toys import NUM_CLASSES, NUM_TRAIN, SETTINGS, save_toy
+from toys import NUM_CLASSES, NUM_TRAIN, toy_job, trained
 
-from dividemix.judging.selection import best_epoch
-from dividemix.planning.choices import Choice, late_choices
-from dividemix.planning.job import Job
+from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
 
 
 @pytest.fixture
-def run(tmp_path) -> Run:
-    job = Job.of({"data": str(save_toy(tmp_path)), "noise": "symmetric:0.3", "holdout": 0.2, **SETTINGS})
-    run = Run.create(tmp_path / "run", job)
-    for _ in run.train():
-        pass
-    return run
+def run(tmp_path: Path) -> Run:
+    return trained(tmp_path / "run", toy_job(tmp_path, noise="symmetric:0.3", holdout=0.2))
 
 
-def test_the_lines_of_both_files_are_of_the_same_samples(run) -> None:
+def test_the_lines_of_both_files_are_of_the_same_samples(run: Run) -> None:
     folder = run.directory.path
     rows = list(csv.DictReader((folder / "label_issues.csv").open(encoding="utf-8")))
     probs = np.load(folder / "pred_probs.npy")
@@ -34,7 +29,7 @@ def test_the_lines_of_both_files_are_of_the_same_samples(run) -> None:
         assert line.argmax() == int(row["predicted_label"])
 
 
-def test_cleanlab_takes_them_as_they_are(run) -> None:
+def test_cleanlab_takes_them_as_they_are(run: Run) -> None:
     folder = run.directory.path
     rows = list(csv.DictReader((folder / "label_issues.csv").open(encoding="utf-8")))
     labels = np.array([int(row["given_label"]) for row in rows])
@@ -42,7 +37,7 @@ def test_cleanlab_takes_them_as_they_are(run) -> None:
     np.testing.assert_allclose(scores, [float(row["label_score"]) for row in rows], rtol=1e-4)
 
 
-def test_the_kept_epoch_is_the_last_within_an_error_of_the_best_on_held_out_labels(run) -> None:
+def test_the_kept_epoch_is_the_last_within_an_error_of_the_best_on_held_out_labels(run: Run) -> None:
     mixed = [row for row in run.rows if row["phase"] == "mix"]
     best = max(row["val_acc"] for row in mixed) / 100
     error = (best * (1 - best) / 8) ** 0.5  # of a share of the 8 samples held out
@@ -53,7 +48,7 @@ def test_the_kept_epoch_is_the_last_within_an_error_of_the_best_on_held_out_labe
     assert summary["kept_val_acc"] == run.rows[run.kept_epoch - 1]["val_acc"]
 
 
-def test_the_model_is_that_of_the_kept_epoch(run) -> None:
+def test_the_model_is_that_of_the_kept_epoch(run: Run) -> None:
     assert run.material.test is not None
     pixels = run.material.test.pixels(np.arange(len(run.material.test.labels)))
     predicted = run.predict_proba(pixels).argmax(axis=1)
@@ -61,41 +56,13 @@ def test_the_model_is_that_of_the_kept_epoch(run) -> None:
     assert accuracy == pytest.approx(run.rows[run.kept_epoch - 1]["test_acc"])
 
 
-def test_a_finished_run_writes_the_same_again(run) -> None:
+def test_a_finished_run_writes_the_same_again(run: Run) -> None:
     """What a process that died before the end had not written, the next one does."""
-    before = {name: (run.directory.path / name).read_bytes() for name in ("label_issues.csv", "summary.json")}
-    for name in (*before, "report.html", "pred_probs.npy"):
+    names = ("label_issues.csv", "pred_probs.npy", "report.html", "summary.json")
+    before = {name: (run.directory.path / name).read_bytes() for name in names}
+    for name in names:
         (run.directory.path / name).unlink()
     again = Run.load(run.directory.path)
     assert list(again.train()) == []
-    assert {name: (run.directory.path / name).read_bytes() for name in before} == before
-    assert again.report().is_file()
-
-
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    [
-        ({}, "the last epoch about as good as any on 1,000 held-out noisy labels: 70.0 %"),
-        ({"val_is_clean": True}, "the best epoch on 1,000 clean validation images: 70.0 %"),
-    ],
-)
-def test_the_kept_epoch_has_its_reason(row, reason) -> None:
-    (choice,) = late_choices([{"val_acc": 70.0, "num_val": 1000} | row], 1)
-    assert choice == Choice("kept_epoch", 1, reason)
-
-
-@pytest.mark.parametrize(
-    ("accuracies", "kept"),
-    [
-        ([90, 20, 60, 56, 40], 4),  # one standard error of 60 % of 100 samples is 4.9 %; warm-up does not count
-        ([0, 0, 60, 59, 58], 5),
-        ([0, 0, 60, 50, 50], 3),
-        ([0, 0, 50, 60, 60], 5),
-    ],
-)
-def test_the_last_of_the_epochs_that_are_about_equal_is_kept(accuracies, kept) -> None:
-    rows = [
-        {"epoch": e + 1, "phase": "warmup" if e < 2 else "mix", "val_acc": float(acc), "num_val": 100, "test_acc": None}
-        for e, acc in enumerate(accuracies)
-    ]
-    assert best_epoch(rows) == kept
+    write_report(again)
+    assert {name: (run.directory.path / name).read_bytes() for name in names} == before

@@ -1,1 +1,1 @@
-"""The paper: DivideMix's Algorithm 1 and the equations it stands on. No files, no flags, no prints, no true labels."""
+"""The paper: DivideMix's Algorithm 1 and its equations. No files, no flags, no prints, no true labels."""

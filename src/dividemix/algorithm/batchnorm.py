@@ -10,16 +10,16 @@ _BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm
 
 @contextmanager
 def counted_as(net: nn.Module, num_forwards: int) -> Iterator[None]:
-    """While entered, one forward of net moves its running statistics as far as num_forwards equal ones would.
+    """Within the block, one forward of net moves its running statistics as far as num_forwards equal ones would.
 
-    The released code makes one forward for each view, so that four of five moves in a step come from images as they
-    are and one from mixed ones. Counted once, images as they are would weigh half, and mixup's low contrast the rest:
-    a net evaluated on such statistics lost two points (LOG.md).
+    The released code makes one forward for each view, so four of the five updates in a step come from unmixed images.
+    With a single update, mixup's low-contrast images would weigh as much as unmixed ones: a net evaluated with such
+    statistics lost two points (LOG.md).
     """
     momenta = {module: module.momentum for module in net.modules() if isinstance(module, _BATCH_NORMS)}
     try:
         for norm, momentum in momenta.items():
-            if momentum is not None:  # None: a plain average over all forwards
+            if momentum is not None:  # None means a plain average over all forwards
                 norm.momentum = 1 - (1 - momentum) ** num_forwards
         yield
     finally:

@@ -1,7 +1,7 @@
 """Two-component Beta mixtures on (0, 1), as Arazo et al. (2019) fit them: EM with the method of moments.
 
-What the paper compares its Gaussian mixture with. The likelihood's own maximum has no closed form, so the M-step takes
-the Beta distributions that have the weighted means and variances: the same six sums as the Gaussian mixture's.
+The paper compares its Gaussian mixture with this one. The likelihood's maximum has no closed form, so the M-step takes
+the Beta distributions with the weighted means and variances, from the same six sums as the Gaussian mixture.
 
 Shapes: N values; every parameter is a (2,) float64 tensor, component 0 having the smaller mean.
 """
@@ -29,10 +29,10 @@ class Betas:
     betas: Tensor
 
     def low_prob(self, values: Tensor) -> Tensor:
-        """Posterior probability (N,) of component 0, made to fall or stay as the value grows.
+        """Posterior probability (N,) of component 0, which never rises as the value grows.
 
-        The ratio of two Beta densities turns once if one component is both taller and narrower: beyond that point
-        the broad one would take back the largest losses, or the smallest. The posterior keeps the value it has there.
+        If one component is both taller and narrower, the ratio of the densities turns once. Beyond that point the
+        broad component would win back the largest losses, or the smallest: the posterior stays constant instead.
         """
         values = _inside(values)
         alpha, beta = self.alphas[0] - self.alphas[1], self.betas[0] - self.betas[1]
@@ -50,10 +50,9 @@ class Betas:
 
 
 def fit_betas(values: Tensor, *, num_iters: int = 10) -> Betas:
-    """The mixture that so many iterations of EM find for values (N,) in [0, 1], from Beta(1, 2) and Beta(2, 1).
+    """The mixture after num_iters iterations of EM on values (N,) in [0, 1], starting from Beta(1, 2) and Beta(2, 1).
 
-    Raises:
-        ValueError: if all values are equal: there is nothing to tell apart.
+    Raises ValueError if all values are equal.
     """
     if values.min() == values.max():
         raise ValueError("all values are equal: a mixture of two components has nothing to tell apart")
@@ -71,8 +70,8 @@ def fit_betas(values: Tensor, *, num_iters: int = 10) -> Betas:
 def _with_moments(weights: Tensor, means: Tensor, variances: Tensor) -> Betas:
     """The Beta distributions with these means and variances, each (2,).
 
-    Both are first brought to where values inside the margins can have them: rounding may put those of a component
-    that is all but empty anywhere.
+    Both are first clamped to what values inside the margins can have: rounding may give an almost empty component
+    any moments.
     """
     means = means.clamp(_MARGIN, 1 - _MARGIN)
     spread = means * (1 - means)

@@ -38,11 +38,3 @@ def ramp_up(epoch: float, warmup_epochs: int, rampup_epochs: int) -> float:
     if rampup_epochs == 0:
         return 1.0
     return min(max((epoch - warmup_epochs) / rampup_epochs, 0.0), 1.0)
-
-
-def noise_weight(noise_rate: float) -> float:
-    """The share of lambda_u that an estimated noise rate asks for: 0 up to 25 %, 1 from 50 % on, linear between.
-
-    Table 7's CIFAR-10 columns as a rule: lambda_u is 0 at 20 % noise and 25 at 50 %.
-    """
-    return min(max((noise_rate - 0.25) / 0.25, 0.0), 1.0)

@@ -46,9 +46,8 @@ def mixup(
     seed = int(torch.randint(2**62, (), generator=generator))
     draws = np.random.default_rng(seed).beta(alpha, alpha, size=rows if per_sample else 1)
     lam = torch.from_numpy(np.maximum(draws, 1 - draws)).to(images)
-    return torch.lerp(images[partner], images, _column(lam, images)), torch.lerp(
-        targets[partner], targets, _column(lam, targets).to(targets)
-    )
+    mixed = torch.lerp(images[partner], images, _column(lam, images))
+    return mixed, torch.lerp(targets[partner], targets, _column(lam, targets).to(targets))
 
 
 def _column(values: Tensor, like: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """Two-component Gaussian mixtures on the line, fitted by expectation-maximisation.
 
 An EM iteration needs six sums over the samples (for each component the responsibilities, times the value, times its
-square), so that many processes could fit one mixture over data that none of them holds whole.
+square). Many processes could therefore fit one mixture, each with a part of the data.
 
 Shapes: N values; every parameter is a (2,) float64 tensor, component 0 having the smaller mean.
 """
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 _LLOYD_ITERS = 100
-# scikit-learn keeps an empty component from dividing by zero with the same hair.
+# Keeps an empty component from dividing by zero. scikit-learn adds the same.
 _HAIR = 10 * torch.finfo(torch.float64).eps
 
 
@@ -45,14 +45,8 @@ def fit_gaussians(
 ) -> Gaussians:
     """The mixture that EM finds for values (N,) in [0, 1] from a two-means start, within the released code's limits.
 
-    Args:
-        values: min-max normalised losses, not all equal.
-        max_iters: iterations at most.
-        tolerance: the fit has converged once the mean log-likelihood changes by less.
-        variance_floor: added to each variance, so that no component collapses onto a point.
-
-    Raises:
-        ValueError: if all values are equal: there is nothing to tell apart.
+    The fit has converged once the mean log-likelihood changes by less than `tolerance`. `variance_floor` is added to
+    each variance, so that no component collapses onto a point. Raises ValueError if all values are equal.
     """
     values = values.double()
     squares = values * values
@@ -75,11 +69,7 @@ def fit_gaussians(
 
 
 def two_means_start(values: Tensor, variance_floor: float = 5e-4) -> Gaussians:
-    """The mixture of the two clusters that Lloyd's 2-means finds from the smallest and the largest value.
-
-    Raises:
-        ValueError: if all values are equal.
-    """
+    """The mixture of Lloyd's two clusters, from the smallest and the largest value; a ValueError if they are equal."""
     values = values.double()
     centres = torch.stack([values.min(), values.max()])
     if centres[0] == centres[1]:

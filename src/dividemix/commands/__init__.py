@@ -1,4 +1,14 @@
-"""One file per command of the command line: `add` gives a parser its flags, and the command what it does.
+"""One file per command of the command line. `add` gives a parser its flags and the function that runs the command.
 
-Importing a command loads nothing heavy: that waits until it runs.
+Importing a command loads nothing heavy. A command imports torch and the like when it runs.
 """
+
+import shutil
+import textwrap
+
+
+def entry(name: str, *texts: str) -> str:
+    """An entry of a list: the name in a column of 16, then each text in lines of its own, wrapped for the terminal."""
+    width, indent = shutil.get_terminal_size().columns, " " * 17
+    wrapper = textwrap.TextWrapper(width, indent, indent, break_long_words=False, break_on_hyphens=False)
+    return f"{name:16} " + "\n".join(map(wrapper.fill, texts)).lstrip()

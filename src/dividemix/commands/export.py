@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from dividemix.model import EXPORT_FORMATS
+
 HELP = "write a trained run's model as one file for other programs"
 EPILOG = """\
 The file takes raw uint8 images (N, H, W, channels) and gives probabilities (N, classes). It is checked against the
@@ -10,11 +12,12 @@ model before it is written."""
 
 
 def add(export: argparse.ArgumentParser) -> None:
-    """The flags of export."""
+    """Add the flags of export."""
     export.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
-    export.add_argument("--format", choices=("pt2", "onnx"), required=True, help="a torch.export program, or ONNX")
-    export.add_argument("--out", metavar="FILE", type=Path, help="the file to write (default: model.FORMAT in RUN)")
-    export.add_argument("--trust_net", action="store_true", help="import a net that is not dividemix's own")
+    formats = "; ".join(f"{name}: {what}" for name, what in EXPORT_FORMATS.items())
+    export.add_argument("--format", choices=EXPORT_FORMATS, required=True, help=formats)
+    export.add_argument("--out", metavar="FILE", type=Path, help="the file to write [model.FORMAT in RUN]")
+    export.add_argument("--trust_net", action="store_true", help="import the net that the run names as code")
     export.set_defaults(command=_export)
 
 

@@ -11,24 +11,19 @@ from dividemix.errors import InputError
 
 HELP = "predict the classes of images by a trained run"
 EPILOG = """\
-Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. Images that cannot be read are
-told on standard error and have no row."""
+Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. An image that cannot be read has no
+row and is reported on standard error."""
 
 
 def add(predict: argparse.ArgumentParser) -> None:
-    """The flags of predict."""
+    """Add the flags of predict."""
     predict.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
-    predict.add_argument(
-        "images",
-        metavar="IMAGES",
-        type=Path,
-        nargs="+",
-        help="image files, folders of them, and .csv or .tsv tables with a column path, relative to the table",
-    )
-    predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write (default: standard output)")
-    predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time (default: 256)")
-    predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute (default: auto)")
-    predict.add_argument("--trust_net", action="store_true", help="import a net that is not dividemix's own")
+    images = "image files, folders of them, and .csv or .tsv tables with a column path, relative to the table"
+    predict.add_argument("images", metavar="IMAGES", type=Path, nargs="+", help=images)
+    predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write [standard output]")
+    predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time [256]")
+    predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute [auto]")
+    predict.add_argument("--trust_net", action="store_true", help="import the net that the run names as code")
     predict.set_defaults(command=_predict)
 
 
@@ -41,7 +36,7 @@ def _predict(arguments: argparse.Namespace) -> int:
 
     out: Path | None = arguments.out
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise InputError(f"--out {out}: a file in a folder that exists is needed")
+        raise InputError(f"out is {out}: it must be a file in an existing folder")
     images = list_images(arguments.images)
     model = Model.from_pretrained(arguments.run, arguments.device, trust_net=arguments.trust_net)
     table = io.StringIO()
@@ -50,7 +45,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     num_predicted = 0
     predictions = model.predict_files([file for _, file in images], batch_size=arguments.batch_size)
     for (name, _), probs in zip(images, predictions, strict=True):
-        name = os.fsencode(name).decode("utf-8", "backslashreplace")  # whatever bytes the system's names have
+        name = os.fsencode(name).decode("utf-8", "backslashreplace")  # a file name may have any bytes
         if isinstance(probs, np.ndarray):
             num_predicted += 1
             best = int(probs.argmax())
@@ -61,9 +56,8 @@ def _predict(arguments: argparse.Namespace) -> int:
         raise InputError(f"none of the {len(images)} images can be read")
     content = table.getvalue()
     if out is None:
-        sys.stdout.buffer.write(content.encode())  # UTF-8 as in a file, whatever the terminal's encoding
+        sys.stdout.buffer.write(content.encode())  # always UTF-8, as in a file
     else:
         atomic.write_text(out, content)
-    left_out = len(images) - num_predicted
-    print(f"dividemix: {num_predicted} images predicted, {left_out} left out", file=sys.stderr)
+    print(f"dividemix: {num_predicted} images predicted, {len(images) - num_predicted} skipped", file=sys.stderr)
     return 0

@@ -1,24 +1,21 @@
 """dividemix presets: the presets, and where their numbers come from."""
 
 import argparse
-import shutil
-import textwrap
 
+from dividemix.commands import entry
 from dividemix.planning.presets import PRESETS
 
 HELP = "list the presets and where their numbers come from"
 
 
 def add(presets: argparse.ArgumentParser) -> None:
-    """No flags."""
+    """Add no flags."""
     presets.set_defaults(command=_presets)
 
 
 def _presets(arguments: argparse.Namespace) -> int:
-    print("What each sets; every other setting is as `dividemix train --help` has it: the paper's for CIFAR-10.")
-    width, indent = shutil.get_terminal_size().columns, " " * 17
+    print("The method and the settings of each; other settings are the method's defaults (dividemix train --help).")
     for name, preset in PRESETS.items():
-        fields = "  ".join(f"{key}={value}" for key, value in preset.fields.items())
-        print(f"{name:16} {preset.origin}")
-        print(textwrap.fill(fields, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False))
+        settings = {"method": preset.method, **preset.fields}
+        print(entry(name, preset.origin, "  ".join(f"{key}={value}" for key, value in settings.items())))
     return 0

@@ -1,4 +1,4 @@
-"""dividemix reproduce: a table or figure of the paper, from its runs to the published figures beside ours."""
+"""dividemix reproduce: train the runs of a table or figure of the paper, and compare with the published numbers."""
 
 import argparse
 import shlex
@@ -8,30 +8,25 @@ from pathlib import Path
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, SCALES, TABLES
 
-HELP = "make a table or figure of the paper again"
+HELP = "reproduce a table or figure of the paper"
 EPILOG = """\
---scale paper is the paper's setting in full, a GPU's work. --scale mini is the same experiment made small enough for
-two cores: on the embedded images, or on CIFAR-10's where --root has them. Finished runs are not repeated."""
+--scale paper is the full setting of the paper and needs a GPU. --scale mini is the same experiment, small enough for
+two cores: on the embedded images, or on CIFAR-10 if --root has it. Finished runs are not repeated."""
 
 
 def add(reproduce: argparse.ArgumentParser) -> None:
-    """The flags of reproduce."""
+    """Add the flags of reproduce."""
     about = TABLES | FIGURES
     described = ", ".join(f"{name} ({what})" for name, what in about.items())
     reproduce.add_argument("name", metavar="NAME", choices=tuple(about), help=described)
-    reproduce.add_argument("--scale", choices=SCALES, default="mini", help="mini (default) or paper")
-    reproduce.add_argument("--seeds", metavar="N", type=int, default=1, help="train with seeds 1 to N (default: 1)")
-    reproduce.add_argument("--root", metavar="DIR", help="the folder that holds the data sets (mini: CIFAR-10)")
+    reproduce.add_argument("--scale", choices=SCALES, default="mini", help="see below [mini]")
+    reproduce.add_argument("--seeds", metavar="N", type=int, default=1, help="train with seeds 1 to N [1]")
+    reproduce.add_argument("--root", metavar="DIR", help="the folder that contains the data sets (mini: CIFAR-10)")
     reproduce.add_argument("--weights", metavar="FILE", help="weights to start from (ResNet-50 on Clothing1M)")
-    reproduce.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("reproduced"),
-        help="for runs/ and what is made of them (default: reproduced)",
-    )
-    reproduce.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time (default: 1)")
-    reproduce.add_argument("--dry-run", action="store_true", help="print the settings of every run and stop")
+    place = "the folder for runs/ and the results [reproduced]"
+    reproduce.add_argument("--out", metavar="DIR", type=Path, default=Path("reproduced"), help=place)
+    reproduce.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time [1]")
+    reproduce.add_argument("--dry_run", action="store_true", help="print the settings of every run and stop")
     reproduce.set_defaults(command=_reproduce)
 
 
@@ -40,14 +35,9 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
     for flag in ("seeds", "jobs"):
         if getattr(arguments, flag) < 1:
-            raise InputError(f"--{flag} is {getattr(arguments, flag)}: a whole number from 1 is needed")
-    plan = make_plan(
-        arguments.name,
-        arguments.scale,
-        num_seeds=arguments.seeds,
-        root=arguments.root,
-        weights=arguments.weights,
-    )
+            raise InputError(f"{flag} is {getattr(arguments, flag)}: it must be an integer >= 1")
+    places = {"root": arguments.root, "weights": arguments.weights}
+    plan = make_plan(arguments.name, arguments.scale, num_seeds=arguments.seeds, **places)
     if arguments.dry_run:
         sys.stdout.write(to_yaml(plan))
         return 0
@@ -61,11 +51,12 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """The command that makes the same again, wherever the data lies."""
+    """The command that makes the same result, wherever the data is."""
     words = ["dividemix", "reproduce", arguments.name, "--scale", arguments.scale]
     if arguments.name in TABLES:
         words += ["--seeds", str(arguments.seeds)]
     words += ["--root", "DIR"] if arguments.root else []
     words += ["--weights", "FILE"] if arguments.weights else []
-    words += ["--jobs", str(arguments.jobs)] if arguments.jobs > 1 else []  # it decides on a run's threads, and so bits
+    # The number of jobs sets the threads of a run, and these its last digits.
+    words += ["--jobs", str(arguments.jobs)] if arguments.jobs > 1 else []
     return shlex.join(words)

@@ -1,304 +1,243 @@
-"""dividemix train: plan the jobs that the flags ask for, train each in its run directory, show the table."""
+"""dividemix train: plan the runs that the flags ask for, train each in its run directory, print a table."""
 
 import argparse
-import dataclasses
-import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dividemix.config import Config
+from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
-from dividemix.planning.presets import PRESETS, preset_fields, preset_for
+from dividemix.foreign import is_foreign, refuse_foreign
+from dividemix.methods import METHODS, find_method
+from dividemix.methods.method import MethodSettings
+from dividemix.planning.job import JOB_FIELDS, Job, known_to, own_fields, read_settings, refuse_unknown_settings
+from dividemix.planning.plan import Plan, make_draft, make_plan, scaled_preset
+from dividemix.planning.presets import DEFAULT, DEMO, DEMO_METHODS, find_preset, preset_for
+from dividemix.settings import REQUIRED, Field, fields_of
 
 if TYPE_CHECKING:
-    from dividemix.data.source import Source
-    from dividemix.planning.choices import Choice
-    from dividemix.planning.job import Job
     from dividemix.runs.run import Run
 
 HELP = "train on noisy labels"
 EPILOG = """\
-With no DATA: the embedded Fashion-MNIST subset with 50 % symmetric noise, trained by ordinary cross-entropy and by
-DivideMix, ending in a table. Settings: defaults, overlaid by --preset, then --config, then flags."""
-_SAME_COMMAND = " Go on with the same command and --resume."
+Without DATA, the embedded Fashion-MNIST images with 50 % symmetric noise are trained on twice, by ordinary
+cross-entropy and by our recipe, and a table compares both. A setting has its default unless the preset, --config or a
+flag gives another value; a flag wins over --config, and --config over the preset."""
 
 
-def add(train: argparse.ArgumentParser) -> None:
-    """The flags of train."""
-    train.set_defaults(command=_train)
-    train.add_argument(
-        "data",
-        metavar="DATA",
-        nargs="?",
-        help="a folder with one subfolder of images per class; a .csv or .tsv with columns path and label; a .parquet"
-        " or .npz file; or fashion, cifar10, cifar100, clothing1m, webvision",
-    )
-    train.add_argument("--test", metavar="DATA", help="images to test on: a second folder or file of the same kinds")
-    train.add_argument("--root", metavar="DIR", help="the folder, or for CIFAR the archive, that holds a built-in set")
-    train.add_argument("--path_column", metavar="NAME", help="the table's column of image paths (default: path)")
-    train.add_argument("--label_column", metavar="NAME", help="the table's column of labels (default: label)")
-    train.add_argument("--image_size", metavar="PIXELS", type=int, help="side to which images are resized and cropped")
-    train.add_argument(
-        "--memory_gb", metavar="GB", type=float, help="hold images in memory up to this size (default: 4)"
-    )
-    train.add_argument(
-        "--limit_train",
-        metavar="N",
-        type=int,
-        help="take only the first N / C training images of each of the C classes",
-    )
-    train.add_argument(
-        "--noise",
-        metavar="KIND:RATE",
-        help="noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, matrix:FILE, file:FILE",
-    )
-    train.add_argument(
-        "--holdout",
-        metavar="SHARE",
-        type=float,
-        help="share of the samples held out, with labels as noisy as all, to choose the epoch to keep (default: 0;"
-        " preset default: 0.1)",
-    )
-    train.add_argument("--method", metavar="NAME", help="dividemix (default) or cross_entropy")
-    train.add_argument("--weights", metavar="FILE", help="weights to start from: .safetensors, .pth")
-    train.add_argument(
-        "--preset",
-        metavar="NAME",
-        help="default (data of your own: settings chosen to fit it), or one of the paper's experiments; see dividemix"
-        " presets",
-    )
-    train.add_argument(
-        "--minutes", metavar="M", type=float, help="preset default: choose a schedule that takes this long"
-    )
-    train.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        help="run directory (default: runs/ and a name of data, noise, method and seed)",
-    )
-    train.add_argument(
-        "--resume", action="store_true", help="go on with the run in the run directory, or start it if there is none"
-    )
-    train.add_argument("--overwrite", action="store_true", help="replace the run in the run directory")
-    train.add_argument(
-        "--trust_net", action="store_true", help="with --resume: import a net of the run that is not dividemix's own"
-    )
-    train.add_argument(
-        "--config", metavar="FILE", type=Path, help="YAML file of settings, as config.yaml of a run; flags win over it"
-    )
+def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
+    """Add the flags of train. `words` are those of the command line: they may name the method whose flags are shown."""
+    train.usage = "%(prog)s [DATA] [--SETTING VALUE ...]"
+    train.add_argument("data", metavar="DATA", nargs="?", help=JOB_FIELDS["data"].doc)
+    for field in JOB_FIELDS.values():
+        if field.name != "data":
+            _add_flag(train, field)
+    preset = f"{DEFAULT} (your own data: settings chosen to fit it), or one of the paper's; see dividemix presets"
+    train.add_argument("--preset", metavar="NAME", help=preset)
+    train.add_argument("--minutes", metavar="M", type=float, help="preset default: train for about M minutes")
+    train.add_argument("--out", metavar="DIR", type=Path, help="run directory [runs/ and a name]")
+    train.add_argument("--resume", action="store_true", help="continue the run in --out; a new one if there is none")
+    train.add_argument("--overwrite", action="store_true", help="replace the run in --out")
+    trust = "import the net or method that a run or --config names as code"
+    train.add_argument("--trust_net", action="store_true", help=trust)
+    config = "YAML file of settings, such as a run's config.yaml; flags win"
+    train.add_argument("--config", metavar="FILE", type=Path, help=config)
     train.add_argument("--print_config", action="store_true", help="print all settings as YAML and stop")
-    fields = train.add_argument_group("settings of the training (default in brackets)")
-    for field in dataclasses.fields(Config):
-        default = str(field.default).lower() if field.type is bool else field.default
-        fields.add_argument(
-            f"--{field.name}",
-            metavar=_metavar(field),
-            type=_truth if field.type is bool else field.type,
-            help=f"{field.metadata['doc']} [{default}]".replace("%", "%%"),
-        )
+    common = train.add_argument_group("settings of every method [default]")
+    for field in fields_of(MethodSettings).values():
+        _add_flag(common, field)
+    method = _named_method(words)
+    shown = own_fields(method)
+    title = f"settings of {method} [default]; for another method: --method NAME --help"
+    own = train.add_argument_group(title, None if shown else "none of its own")
+    for field in shown.values():
+        _add_flag(own, field)
+    hidden = sorted({name for other in METHODS for name in own_fields(other)} - shown.keys())
+    for name in hidden:  # accepted, so that the planner can say that the method does not have it
+        own.add_argument(f"--{name}", help=argparse.SUPPRESS)
+    train.set_defaults(command=_train, settings=[*JOB_FIELDS, *fields_of(MethodSettings), *shown, *hidden])
 
 
-def _metavar(field: dataclasses.Field[Any]) -> str:
-    """What --help shows for a field's value."""
-    if field.type is bool:
-        return "true|false"
-    choices: tuple[str, ...] = field.metadata.get("choices", ())
-    return "|".join(choices) or _METAVARS[field.type]
+def _named_method(words: Sequence[str]) -> str:
+    """The method whose settings --help shows: that of --method or --preset, else that of the preset for your data."""
+    named = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    for flag in ("--method", "--preset"):
+        named.add_argument(flag, nargs="?")
+    known, _ = named.parse_known_args([word for word in words if word not in ("-h", "--help")])
+    return str(known.method or find_preset(known.preset or DEFAULT).method)
 
 
-def _truth(text: str) -> bool:
-    """A flag's true or false."""
-    words = {"true": True, "false": False}
-    if text.lower() not in words:
-        raise argparse.ArgumentTypeError(f"{text!r}: true or false is needed")
-    return words[text.lower()]
+def _add_flag(parser: "argparse.ArgumentParser | argparse._ArgumentGroup", field: Field) -> None:
+    """Add a flag. Its value stays text until the method, and so the meaning of the value, is known."""
+    default = "" if field.default in (REQUIRED, None) else f" [{field.default}]"
+    if field.name == "method":
+        default = " [that of the preset]"
+    shown = default.lower() if field.kind is bool else default
+    parser.add_argument(f"--{field.name}", metavar=field.metavar, help=f"{field.doc}{shown}".replace("%", "%%"))
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """A job and its run directory; with the data, if that had to be read to plan, and the choices made by it.
+class _Planned:
+    """A plan, its run directory, whether it continues an existing run, and whether the user trusts the run's code."""
 
-    `trust_net`: the net, whatever it is, was named by the user and not by the run directory alone; `preset`: the one
-    that the data and its noise have, where none was named.
-    """
-
-    job: "Job"
+    plan: Plan
     out: Path
+    resumes: bool = False
     trust_net: bool = False
-    preset: str | None = None
-    source: "Source | None" = None
-    choices: "tuple[Choice, ...]" = ()
 
 
 def _train(arguments: argparse.Namespace) -> int:
-    plans = _plan(arguments)
+    planned = _plan(arguments)
     if arguments.print_config:
-        for plan in plans[:-1]:
-            print(f"# before it, the same by --method {plan.job.method}")
-        print(plans[-1].job.to_yaml(), end="")
+        for one in planned[:-1]:
+            print(f"# first, the same with --method {one.plan.job.method}")
+        print(planned[-1].plan.job.to_yaml(), end="")
         return 0
-    return _train_all(plans, arguments)
+    return _train_all(planned, arguments)
 
 
-def _plan(arguments: argparse.Namespace) -> list[_Plan]:
-    """What the arguments ask for."""
-    from dividemix.planning.job import CONFIG_FIELDS, JOB_FIELDS, Job, read_settings
-
-    flags = {name: getattr(arguments, name) for name in JOB_FIELDS + CONFIG_FIELDS}
-    given = {} if arguments.config is None else read_settings(arguments.config)
-    given |= {name: value for name, value in flags.items() if value is not None}
+def _plan(arguments: argparse.Namespace) -> list[_Planned]:
+    """The plans that the arguments ask for: two for the demo, else one."""
     if arguments.resume and arguments.overwrite:
-        raise InputError("--resume goes on with a run, --overwrite replaces it: give one of them")
-    out: Path | None = arguments.out
+        raise InputError("--resume continues a run, --overwrite replaces it: give one of them")
+    given, out = _given(arguments), arguments.out
     if arguments.resume and out is not None and (out / "config.yaml").is_file():
-        return [_resumption(out, given, arguments.preset)]
+        return [_resumption(out, given, arguments)]
     if arguments.resume and out is not None and "data" not in given and not any(out.glob("*/config.yaml")):
         raise InputError(f"{out}: there is no run to resume here; to start one, name its data")
-    methods = [given.get("method", "dividemix")]
+    requests, planned = [given], []
     if "data" not in given:
-        given = {"data": "fashion", "noise": "symmetric:0.5"} | given
-        if "method" not in given:
-            methods = ["cross_entropy", "dividemix"]
-    preset = arguments.preset or preset_for(str(given["data"]), str(given.get("noise", "none")))
-    if arguments.minutes is not None and (preset != "default" or "epochs" in given):
-        raise InputError("--minutes chooses the epochs of --preset default: leave out --epochs and other presets")
-    settings = preset_fields(preset) | given
-    plans = []
-    for method in methods:
-        job = Job.of(settings | {"method": method})
-        place = Path("runs") / _run_name(job) if out is None else out / method if len(methods) > 1 else out
+        requests = [DEMO | given]
+        if "method" not in given:  # settings that only the last method has are dropped for the others
+            *others, last = DEMO_METHODS
+            requests = [known_to(method, DEMO | given) | {"method": method} for method in others]
+            requests.append(DEMO | given | {"method": last})
+    for request in requests:
+        draft = make_draft(request, preset=arguments.preset, minutes=arguments.minutes)
+        several = len(requests) > 1
+        place = Path("runs") / draft.name if out is None else out / draft.job.method if several else out
         if arguments.resume and (place / "config.yaml").is_file():
-            plans.append(_resumption(place, given | {"method": method}, arguments.preset))
-        else:
-            chosen = preset if not arguments.preset and preset_fields(preset).keys() - given.keys() else None
-            plans.append(
-                _fitted(job, place, given, arguments) if preset == "default" else _Plan(job, place, preset=chosen)
-            )
-    return plans
+            planned.append(_resumption(place, request, arguments))
+            continue
+        if draft.preset == DEFAULT:
+            if not arguments.print_config:
+                _refuse_existing(place, arguments)  # before the data is read, which may take minutes
+            draft = make_plan(request, preset=arguments.preset, minutes=arguments.minutes)
+        planned.append(_Planned(draft, place))
+    return planned
 
 
-def _resumption(out: Path, given: dict[str, Any], preset: str | None) -> _Plan:
-    """The run that is there: it knows its settings; what is given beside them must agree, which loading it checks."""
-    from dividemix.planning.job import Job, read_settings
+def _given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings that --config and the flags give. The method's settings tell what the text of a flag means.
 
-    asked = preset_fields(preset) if preset not in (None, "default") else {}  # default was fitted to the data then
-    job = Job.of(read_settings(out / "config.yaml") | asked | given)
-    return _Plan(job, out, trust_net="net" in given)
+    Raises:
+        InputError: if --config names code that the user does not trust, or a setting that there is not.
+    """
+    given = {} if arguments.config is None else read_settings(arguments.config)
+    flags = {name: value for name in arguments.settings if (value := getattr(arguments, name)) is not None}
+    for kind in ("net", "method"):
+        if kind not in flags:
+            refuse_foreign(kind, given.get(kind), arguments.config, trusted=arguments.trust_net)
+    asked = given | flags
+    preset = arguments.preset or preset_for(str(asked.get("data", DEMO["data"])), str(asked.get("noise", "none")))
+    method = JOB_FIELDS["method"].checked(asked.get("method", find_preset(preset).method))
+    try:
+        refuse_unknown_settings(given, method)
+    except InputError as error:
+        raise InputError(f"{arguments.config}: {error}") from None
+    fields = {**JOB_FIELDS, **fields_of(find_method(method).settings)}
+    return given | {name: fields[name].from_text(value) if name in fields else value for name, value in flags.items()}
 
 
-def _fitted(job: "Job", out: Path, given: dict[str, Any], arguments: argparse.Namespace) -> _Plan:
-    """The job with the settings of the preset `default` that its data calls for."""
-    from dividemix.planning.defaults import choose
-    from dividemix.planning.job import Job
-    from dividemix.runs.directory import refuse_existing
-
-    if not arguments.print_config:
-        refuse_existing(out, overwrite=arguments.overwrite)  # before minutes are spent on reading data
-    source, choices = choose(job, given, minutes=arguments.minutes)
-    return _Plan(
-        Job.of(job.values() | {choice.name: choice.value for choice in choices}),
-        out,
-        source=source,
-        choices=tuple(choices),
+def _resumption(out: Path, given: dict[str, Any], arguments: argparse.Namespace) -> _Planned:
+    """The plan of the existing run in `out`. Loading it checks that the settings given agree with its own."""
+    stored = read_settings(out / "config.yaml", of_run=True)
+    trusts = arguments.trust_net or all(
+        given.get(kind) == stored[kind] for kind in ("net", "method") if is_foreign(str(stored.get(kind)))
     )
+    for kind in ("net", "method"):
+        refuse_foreign(kind, stored.get(kind), out / "config.yaml", trusted=trusts)
+    preset, asked = arguments.preset or "", stored
+    if preset not in ("", DEFAULT):
+        values, _ = scaled_preset(preset, stored["method"], {"epochs": stored["epochs"]} | given)
+        asked = stored | values
+    return _Planned(Plan(Job.of(asked | given), preset), out, resumes=True, trust_net=trusts)
 
 
-def _run_name(job: "Job") -> str:
-    """A directory name that tells the runs of different jobs apart at a glance."""
-    from dividemix.planning.job import data_name
+def _refuse_existing(out: Path, arguments: argparse.Namespace) -> None:
+    from dividemix.runs.creation import refuse_existing
 
-    words = [data_name(job.data), job.noise, job.method, f"seed{job.config.seed}"]
-    return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word != "none"))
+    refuse_existing(out, overwrite=arguments.overwrite)
 
 
-def _train_all(plans: list[_Plan], arguments: argparse.Namespace) -> int:
-    """Train each job in its directory, then show the table."""
-    from dividemix.display import console, result_table, watch
+def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
+    """Train each plan in its directory, then print the table and where the results are."""
+    from dividemix.display import console, result_table, say, watch
     from dividemix.engine.interrupts import Interrupted, Interrupts
     from dividemix.engine.memory import is_out_of_memory
-    from dividemix.runs.directory import refuse_existing
     from dividemix.runs.run import Run
 
-    if not arguments.resume:
-        for plan in plans:  # all of them, before the first is trained
-            refuse_existing(plan.out, overwrite=arguments.overwrite)
+    for one in planned:  # check all of them before the first is trained
+        if not one.resumes:
+            _refuse_existing(one.out, arguments)
     summaries = []
-    for plan in plans:
-        job, out = plan.job, plan.out
-        if arguments.resume and (out / "config.yaml").is_file():
-            run = Run.load(out, job, trust_net=arguments.trust_net or plan.trust_net)
+    for one in planned:
+        plan, out = one.plan, one.out
+        if one.resumes:
+            run = Run.load(out, plan.job, trust_net=one.trust_net)
         else:
-            run = Run.create(out, job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
-        if plan.preset:
-            console.print(f"preset {plan.preset}: {PRESETS[plan.preset].origin}")
-        _show_beginning(run)
-        console.print(_headline(run), soft_wrap=not console.is_terminal)
+            run = Run.create(out, plan.job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
+            if not arguments.preset and one is planned[0]:
+                say(f"settings that you do not give are those of the preset {plan.preset} (see dividemix presets)")
+        for line in _opening(run):
+            say(line)
         try:
             with Interrupts():
                 watch(run)
         except Interrupted as interrupt:
-            console.print(
-                f"stopped by {interrupt}: {run.saved_epoch} of {job.config.epochs} epochs are saved."
-                + (f" Go on with: {_resume_command(job, out)}" if len(plans) == 1 else _SAME_COMMAND),
-                soft_wrap=True,
-            )
+            is_code = is_foreign(plan.job.settings.net) or is_foreign(plan.job.method)
+            resume = f"dividemix train --resume --out {out}{' --trust_net' if is_code else ''}"
+            resume = resume if len(planned) == 1 else "the same command and --resume"
+            say(f"stopped by {interrupt}: {_saved(run)}. Continue with: {resume}")
             return 128 + interrupt.number
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-            raise InputError(
-                f"out of memory: take a smaller --batch_size or --net_width ({run.saved_epoch} epochs are saved)"
-            ) from None
+            raise InputError(f"out of memory: use a smaller --batch_size or --net_width ({_saved(run)})") from None
         summaries.append(run.directory.read_summary())
     if any(summary["final_acc"] is not None for summary in summaries):
         console.print(result_table(summaries))
-    for plan, summary in zip(plans, summaries, strict=True):
-        console.print(_what_was_found(plan.out, summary), soft_wrap=True)
+    for one, summary in zip(planned, summaries, strict=True):
+        say(
+            f"{one.out}: {summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them;"
+            f" label_issues.csv lists them all, worst first; dividemix predict {one.out} uses the model"
+        )
     return 0
 
 
-def _resume_command(job: "Job", out: Path) -> str:
-    return f"dividemix train --resume --out {out}" + (" --trust_net" if ":" in job.config.net else "")
+def _saved(run: "Run") -> str:
+    return f"{run.saved_epoch} of {run.job.settings.epochs} epochs are saved"
 
 
-def _what_was_found(out: Path, summary: dict[str, Any]) -> str:
-    """A finished run in one line."""
-    return (
-        f"{out}: {summary['noise_rate']:.1%} of the labels look wrong; report.html to look at, label_issues.csv"
-        f" (suspects, worst first), model/ for dividemix predict {out}"
-    )
-
-
-def _show_beginning(run: "Run") -> None:
-    """What was left out of the data, what was taken of a file of weights, and the settings that were chosen."""
-    from dividemix.display import console
-
-    if run.left_out is not None:
-        console.print(run.left_out, soft_wrap=True)
+def _opening(run: "Run") -> Iterator[str]:
+    """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
+    if run.skipped_words is not None:
+        yield run.skipped_words
     if run.weights is not None:
-        console.print(str(run.weights), soft_wrap=True)
-    elif run.job.data == "clothing1m" and not run.state.epoch:
-        console.print("starts from random weights; the paper's runs start from ImageNet's: --weights FILE")
+        yield str(run.weights)
+    elif run.job.data in BUILT_IN and (weights := BUILT_IN[run.job.data].weights) and not run.state.epoch:
+        yield f"starts from random weights; the paper's runs start from {weights}: --weights FILE"
     if not run.state.epoch:
-        for choice in run.choices:
-            console.print(f"{choice.name} {choice.value}: {choice.reason}", soft_wrap=True)
-
-
-def _headline(run: "Run") -> str:
-    """What is about to be trained, in one line."""
-    train, noise = run.material.train, run.material.noise
-    config = run.job.config
+        yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
+    train, noise, s = run.material.train, run.material.noise, run.job.settings
     words = [
         f"{run.job.method} on {run.job.data}: {len(train.labels)} images of {len(run.material.classes)} classes",
-        f"noise {run.job.noise}, {noise.true_rate:.1%} of the labels are wrong now" if noise else "labels as given",
-        f"{config.net_words}, {config.epochs} epochs, seed {config.seed}",
+        f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",
+        f"{s.net_words}, {s.epochs} epochs, seed {s.seed}",
     ]
     if run.finished:
         words.append("already finished")
     elif run.state.epoch:
-        words.append(f"going on after epoch {run.state.epoch}")
-    return "; ".join(words)
-
-
-_METAVARS: dict[Any, str] = {int: "INT", float: "FLOAT", str: "NAME"}
+        words.append(f"resumed after epoch {run.state.epoch}")
+    yield "; ".join(words)

@@ -1,4 +1,4 @@
-"""From a list of image files with labels to a source: one size for all, the unreadable left out, classes in order.
+"""Make a source of a list of image files with labels: resize all to one size, skip unreadable files, order classes.
 
 Shapes: N samples, H x W pixels, K channels (1 or 3), C classes.
 """
@@ -8,60 +8,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.classes import natural_sorted, numbered
 from dividemix.data.image_files import ImageFiles, image_digest
-from dividemix.data.images import ImageLike, UnreadableImage, probe, read_image
+from dividemix.data.images import ImageLike, probe, read_image, result_or_reason
 from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
 from dividemix.errors import InputError
 
-_SMALL = 96  # up to this many pixels a side, images are trained on as they are
-LARGE = 224  # and larger ones at this size, for which the networks for large images are made
+_SMALL = 96  # images with sides of at most this many pixels keep their size
+LARGE = 224  # larger images get this size, for which the networks for large images are made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Listing:
-    """What a reader found before any image is opened: N images with the labels they were given."""
+    """What a reader finds before any image is opened: N images with their given labels."""
 
-    where: str
-    """The folder or file, as errors name it."""
+    where: str  # The folder or file, as error messages name it
     files: Sequence[ImageLike]
-    paths: Sequence[str]
-    """(N,): names of the images as the user knows them."""
-    labels: Sequence[str]
-    """(N,): names of classes."""
+    paths: Sequence[str]  # (N,): names of the images as the user knows them
+    labels: Sequence[str]  # (N,): names of classes
     true_labels: Sequence[str] | None = None
     classes: Sequence[str] | None = None
-    """All classes in their order, where the data says so; else those that the labels name, in natural order."""
+    """All classes in order, if the data lists them; None: the classes that the labels name, in natural order."""
     rows: Sequence[int] | None = None
-    """(N,): where each image stands in the data as it was given, counted from 0; None: these images are all of it."""
-    num_given: int | None = None
-    """How many samples that data has; None: N."""
-    skipped: Sequence[Skipped] = ()
-    """Images that were left out already; they count among those that cannot be used."""
+    """(N,): position of each image in the data as it was given, from 0; None: these images are all of the data."""
+    num_given: int | None = None  # Number of samples in the data as it was given; None: N
+    skipped: Sequence[Skipped] = ()  # Images that the reader skipped; they count as unusable
     ignored: Sequence[Skipped] = ()
-    """What was found and is no image, or is absent as a whole: listed, not counted."""
+    """Files that are not images, and classes that are absent: reported, not counted as unusable."""
 
 
 def assemble(
     listing: Listing, *, image_size: int | None = None, large_size: int = LARGE, memory_gb: float = 4.0
 ) -> Source:
-    """The images as a source without test images.
+    """Return the images as a source without test images.
 
-    All get one size: a square of `image_size`; or the size they have, if it is one and no side is longer than 96; or
-    a square of their median shorter side, rounded to a multiple of 8, at least 16; or of `large_size` where that is
-    more than 96. They have one channel if all are grey, else three. They are held in memory if they fit in `memory_gb`.
-
-    Raises:
-        InputError: if more than half of the images cannot be read, or less than two images or classes remain.
+    All images get one size. With `image_size` it is a square of that size. Else, if all have the same size and no side
+    is longer than 96, they keep it. Else it is a square: of the median shorter side, rounded to a multiple of 8 and at
+    least 16, or of `large_size` if that median is more than 96. Images have one channel if all are grey, else three.
+    They are held in memory if they fit in `memory_gb`. Raises InputError if more than half of them cannot be read, or
+    fewer than two images or classes remain.
     """
     check_memory(memory_gb)
-    headers = list(map_each(partial(_probed, listing.files), range(len(listing.files))))
+    headers = list(map_each(partial(result_or_reason, probe, listing.files), range(len(listing.files))))
     readable = [row for row, header in enumerate(headers) if not isinstance(header, str)]
     failed = [Skipped(listing.paths[row], header) for row, header in enumerate(headers) if isinstance(header, str)]
     check_enough(listing, failed)
@@ -74,16 +69,14 @@ def assemble(
 
     labels = [listing.labels[row] for row in decoded.rows]
     classes = listing.classes or natural_sorted(set(labels))
-    dropped = [] if listing.classes else natural_sorted(set(listing.labels) - set(classes))
+    dropped = () if listing.classes else natural_sorted(set(listing.labels) - set(classes))
+    failed += [Skipped(name, "class without a readable image: skipped") for name in dropped]
     if len(decoded.rows) < 2 or len(set(labels)) < 2:
         raise InputError(
             f"{listing.where}: {len(decoded.rows)} readable images in {len(set(labels))} classes: "
             "at least two images in two classes are needed"
         )
-    true_labels = None
-    if listing.true_labels is not None:
-        true_names = [listing.true_labels[row] for row in decoded.rows]
-        true_labels = numbered(true_names, classes, f"{listing.where}: true labels")
+    truth = None if listing.true_labels is None else [listing.true_labels[row] for row in decoded.rows]
     height, width = np.median(sizes, axis=0)
     mean, std = decoded.statistics or (None, None)
     return Source(
@@ -91,27 +84,22 @@ def assemble(
         classes=tuple(classes),
         train_images=decoded.images,
         train_labels=numbered(labels, classes, f"{listing.where}: labels"),
-        true_labels=true_labels,
+        true_labels=None if truth is None else numbered(truth, classes, f"{listing.where}: true labels"),
         mean=mean,
         std=std,
         paths=tuple(listing.paths[row] for row in decoded.rows),
         rows=np.array(decoded.rows if listing.rows is None else [listing.rows[row] for row in decoded.rows]),
         num_given=len(listing.files) if listing.num_given is None else listing.num_given,
-        skipped=(
-            *listing.skipped,
-            *failed,
-            *(Skipped(name, "class without a readable image: left out") for name in dropped),
-            *listing.ignored,
-        ),
+        skipped=(*listing.skipped, *failed, *listing.ignored),
         median_size=(float(height), float(width)),
     )
 
 
 def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> Source:
-    """The source with test images, in the size of its training images; in memory if they fit in what those leave.
+    """Return the source with test images, in the size of its training images.
 
-    Raises:
-        InputError: if more than half of the images cannot be read, or one has a label that is no class.
+    They are held in memory if they fit into the part of `memory_gb` that the training images do not use. Raises
+    InputError if more than half of them cannot be read, or a label is not a class of the source.
     """
     shape = source.train_images.shape
     left = memory_gb * 1e9 - (0 if isinstance(source.train_images, ImageFiles) else source.train_images.nbytes)
@@ -128,27 +116,19 @@ def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> So
 
 
 def check_memory(memory_gb: float) -> None:
-    """Nothing, for an amount of memory; InputError for what is none."""
-    if not memory_gb >= 0:  # NaN as well
-        raise InputError(f"memory_gb is {memory_gb}: give the gigabytes that decoded images may take, from 0")
+    """Raise InputError unless `memory_gb` is a number >= 0."""
+    if not memory_gb >= 0:  # NaN too is refused
+        raise InputError(f"memory_gb is {memory_gb}: must be a number >= 0, the gigabytes that decoded images may use")
 
 
 def check_image_size(image_size: int | None) -> None:
-    """Nothing, for a size that images can be given; InputError for any other."""
+    """Raise InputError unless images can be resized to this size."""
     if image_size is not None and not 8 <= image_size <= 1024:
-        raise InputError(f"image_size is {image_size}: pixels a side, from 8 to 1024, are needed")
-
-
-def _probed(files: Sequence[ImageLike], row: int) -> tuple[int, int, bool] | str:
-    """What the header of an image tells, or why it cannot be read."""
-    try:
-        return probe(files[row])
-    except UnreadableImage as error:
-        return str(error)
+        raise InputError(f"image_size is {image_size}: must be from 8 to 1024 pixels")
 
 
 def _common_size(sizes: NDArray[np.int64], image_size: int | None, large_size: int) -> tuple[int, int]:
-    """Height and width for all images, whose own are sizes (N, 2)."""
+    """The height and width for all images, from their own sizes (N, 2)."""
     check_image_size(image_size)
     if image_size is not None:
         return image_size, image_size
@@ -159,9 +139,8 @@ def _common_size(sizes: NDArray[np.int64], image_size: int | None, large_size: i
     return side, side
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Decoded:
-    """Images of the rows of a listing that could be decoded; `statistics` where they are not in memory."""
+class _Decoded(NamedTuple):
+    """The rows of a listing that could be decoded, and their images; `statistics` if those are not in memory."""
 
     images: Images | ImageFiles
     rows: list[int]
@@ -170,7 +149,7 @@ class _Decoded:
 
 
 def _decode(listing: Listing, rows: Sequence[int], shape: tuple[int, int, int], memory: float) -> _Decoded:
-    """Decode each of the rows once: into memory if all fit in so many bytes, else to know which can be."""
+    """Decode each row once: into memory if all fit into so many bytes, else only to find out which can be decoded."""
     in_memory = len(rows) * int(np.prod(shape)) <= memory
     images = np.empty((len(rows) if in_memory else 0, *shape), dtype=np.uint8)
     digests: list[bytes] = []
@@ -178,14 +157,12 @@ def _decode(listing: Listing, rows: Sequence[int], shape: tuple[int, int, int], 
     kept: list[int] = []
     failed: list[Skipped] = []
 
-    def read(row: int) -> NDArray[np.uint8] | tuple[bytes, NDArray[np.int64]] | str:
-        try:
-            image = read_image(listing.files[row], *shape)
-        except UnreadableImage as error:
-            return str(error)
+    def read(file: ImageLike) -> NDArray[np.uint8] | tuple[bytes, NDArray[np.int64]]:
+        image = read_image(file, *shape)
         return image if in_memory else (image_digest(image), level_counts(image))
 
-    for row, result in zip(rows, map_each(read, rows), strict=True):
+    results = map_each(partial(result_or_reason, read, listing.files), rows)
+    for row, result in zip(rows, results, strict=True):
         if isinstance(result, str):
             failed.append(Skipped(listing.paths[row], result))
             continue
@@ -196,18 +173,17 @@ def _decode(listing: Listing, rows: Sequence[int], shape: tuple[int, int, int], 
             images[len(kept)] = result
         kept.append(row)
     if in_memory or not kept:
-        return _Decoded(images=images[: len(kept)], rows=kept, failed=failed, statistics=None)
+        return _Decoded(images[: len(kept)], kept, failed, None)
     packed = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 16)
-    files = ImageFiles(listing.files, shape, np.array(kept), packed)
-    return _Decoded(images=files, rows=kept, failed=failed, statistics=mean_and_std(counts))
+    return _Decoded(ImageFiles(listing.files, shape, np.array(kept), packed), kept, failed, mean_and_std(counts))
 
 
 def check_enough(listing: Listing, failed: Sequence[Skipped]) -> None:
-    """Nothing, unless there is no image or most cannot be used: then an InputError that names the first ones."""
+    """Raise InputError, naming the first bad images, if there are none or more than half cannot be used."""
     unusable = [*listing.skipped, *failed]
     total = len(listing.files) + len(listing.skipped)
     if total == 0:
-        raise InputError(f"{listing.where}: there are no images in it")
+        raise InputError(f"{listing.where}: has no images")
     if 2 * len(unusable) > total:
         first = "; ".join(f"{one.path[:100]!r}: {one.reason}" for one in unusable[:3])
         raise InputError(f"{listing.where}: too many images cannot be used, {len(unusable)} of {total}: {first}")

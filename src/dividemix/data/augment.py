@@ -1,7 +1,7 @@
-"""Batched augmentation: every row draws its own crop and flip; uint8 in, normalised floats out.
+"""Batched augmentation: every row gets its own random crop and flip; uint8 in, normalised floats out.
 
-Shapes: R rows, H x W pixels, channels last in memory throughout: (R, H, W, channels) comes in, and what goes out is
-(R, channels, H, W) in the channels_last format without a copy.
+Shapes: R rows, H x W pixels. Channels are always last in memory: the input is (R, H, W, channels), the output is
+(R, channels, H, W) in the channels_last format, without a copy.
 """
 
 from collections.abc import Sequence
@@ -12,10 +12,7 @@ from torch.nn import functional as F
 
 
 def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.Generator, size: int = 0) -> Tensor:
-    """Images (R, H, W, channels) uint8, each padded with black, cropped at a random place, mirrored at random.
-
-    The crops are squares of `size`; without one, H x W as the images are.
-    """
+    """Pad images (R, H, W, channels) uint8 with black, crop squares of `size` (0: H x W) and mirror; each at random."""
     num_rows, *sides, _ = images.shape
     device = images.device
     height, width = (size or side for side in sides)
@@ -35,9 +32,9 @@ def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.
 
 
 def centre_crop(images: Tensor, size: int) -> Tensor:
-    """The squares of `size` in the middle of images (R, H, W, channels), half a pixel up and left where there is none.
+    """The central squares of `size` of images (R, H, W, channels); with size 0 the images themselves.
 
-    Without a size, the images as they are.
+    If the exact centre is between pixels, the crop is half a pixel up and left.
     """
     if not size:
         return images
@@ -46,12 +43,12 @@ def centre_crop(images: Tensor, size: int) -> Tensor:
 
 
 def cropped_shape(image_shape: Sequence[int], size: int) -> tuple[int, int, int]:
-    """(H, W, channels) of what a net gets of images (H, W, channels)."""
+    """The shape (H, W, channels) that a net gets of images (H, W, channels)."""
     height, width, channels = image_shape
     return size or height, size or width, channels
 
 
 def to_input(images: Tensor, mean: Tensor, std: Tensor) -> Tensor:
-    """What a net takes (R, channels, H, W): uint8 images (R, H, W, channels) scaled to [0, 1] and normalised."""
+    """The input (R, channels, H, W) of a net: uint8 images (R, H, W, channels) scaled to [0, 1] and normalised."""
     scale = 1 / (255 * std)
     return torch.addcmul(-mean / std, images.to(scale.dtype), scale).permute(0, 3, 1, 2)

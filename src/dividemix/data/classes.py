@@ -1,4 +1,4 @@
-"""Class names: their natural order, and labels as numbers of them."""
+"""Class names: their natural order, and labels as class numbers."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,11 +11,9 @@ from dividemix.errors import InputError
 
 
 def natural_key(text: str) -> tuple[Any, ...]:
-    """A key that sorts numbers in text by their value and letters whatever their case: a2, A10, b1."""
-    key: list[Any] = []
-    for position, part in enumerate(re.split(r"([0-9]+)", text)):  # text and number in turn
-        number = part.lstrip("0")
-        key.append((len(number), number) if position % 2 else part.casefold())
+    """A sort key: numbers in the text sort by value, letters without regard to case (a2, A10, b1)."""
+    key: list[Any] = [part.casefold() for part in re.split(r"([0-9]+)", text)]  # text and number in turn
+    key[1::2] = [(len(number), number) for number in (part.lstrip("0") for part in key[1::2])]
     return key, text
 
 
@@ -25,7 +23,7 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
 
 
 def label_name(value: Any) -> str | None:
-    """A label as the name of its class: text without blanks around it, a whole number in digits; None for no label."""
+    """The class name of a label: text without spaces around it, an integer in digits; None for no label."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
@@ -37,19 +35,15 @@ def label_name(value: Any) -> str | None:
 
 
 def printable(text: str) -> str:
-    """The text with what UTF-8 cannot write, such as a file name's stray bytes, as escapes."""
+    """The text with escapes for what UTF-8 cannot encode, such as stray bytes in a file name."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def numbered(names: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:
-    """The position (N,) of each name among the classes.
-
-    Raises:
-        InputError: opening with `where`, for a name that is no class.
-    """
+    """The position (N,) of each name among the classes; InputError, starting with `where`, if one is not a class."""
     number = {name: position for position, name in enumerate(classes)}
     unknown = next((name for name in names if name not in number), None)
     if unknown is not None:
         known = ", ".join(map(repr, classes[:10])) + (", ..." if len(classes) > 10 else "")
-        raise InputError(f"{where}: {unknown[:100]!r} is no class of the training labels: those are {known}")
+        raise InputError(f"{where}: {unknown[:100]!r} is not a class of the training labels, which are {known}")
     return np.array([number[name] for name in names], dtype=np.int64)

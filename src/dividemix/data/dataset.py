@@ -1,4 +1,4 @@
-"""Images as uint8, in memory on the device that trains or in their files, with the labels they were given."""
+"""Images as uint8, in memory on the training device or in their files, with their given labels."""
 
 import copy
 from collections.abc import Iterable, Iterator
@@ -17,9 +17,9 @@ _PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate: 512 images, the most, up to
 class ArrayData:
     """N images (N, H, W, channels) uint8 and given labels (N,), streamed in index batches.
 
-    An array is moved to the device as a whole. Of image files the next batches are decoded while one is in use; what
-    is drawn at random is drawn when a batch is taken, so both give the same. `mean` and `std` are per channel, for
-    pixels in [0, 1]. With a `crop_size`, batches hold squares of it instead of whole images.
+    An array is moved to the device as a whole. Image files are decoded a few batches ahead. Random numbers are drawn
+    when a batch is taken, so both give the same batches. `mean` and `std` are per channel, for pixels in [0, 1]. With
+    a `crop_size`, batches contain squares of that size instead of whole images.
     """
 
     def __init__(
@@ -34,27 +34,22 @@ class ArrayData:
         flip: bool = False,
         device: torch.device | str = "cpu",
     ):
-        self.images: Tensor | ImageFiles
-        if isinstance(images, ImageFiles):
-            self.images = images
-        else:
-            self.images = torch.from_numpy(np.ascontiguousarray(images)).to(device)
+        self.images: Tensor | ImageFiles = (
+            images if isinstance(images, ImageFiles) else torch.from_numpy(np.ascontiguousarray(images)).to(device)
+        )
         self.labels = torch.from_numpy(labels).to(device)
-        self._index: Tensor | None = None  # (N,): where the samples' images are, if this is a subset
-        self._mean = torch.tensor(mean, dtype=torch.float32, device=device)
-        self._std = torch.tensor(std, dtype=torch.float32, device=device)
-        self._crop_padding = crop_padding
-        self._crop_size = crop_size
-        self._flip = flip
+        self._index: Tensor | None = None  # (N,): positions of the samples' images, if this is a subset
+        self._mean, self._std = (torch.tensor(one, dtype=torch.float32, device=device) for one in (mean, std))
+        self._crop_padding, self._crop_size, self._flip = crop_padding, crop_size, flip
 
     @property
     def at_once(self) -> int:
-        """How many images to evaluate in a batch: many, and fewer the larger they are."""
+        """Number of images in an evaluation batch: the larger the images, the fewer."""
         height, width = (self._crop_size,) * 2 if self._crop_size else self.images.shape[1:3]
         return max(1, min(512, _PIXELS_AT_ONCE // (height * width)))
 
     def subset(self, index: NDArray[np.int64]) -> "ArrayData":
-        """The samples that index (n,) names, counted anew from 0; the images are shared, not copied."""
+        """The samples of index (n,), numbered from 0; the images are shared, not copied."""
         rows = torch.from_numpy(index)
         part = copy.copy(self)
         part.labels = self.labels[rows.to(self.labels.device)]
@@ -62,7 +57,7 @@ class ArrayData:
         return part
 
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
-        """For each index batch (R,) its images (R, channels, H, W), every row cropped and flipped on its own."""
+        """For each index batch (R,) its images (R, channels, H, W), each row with its own crop and flip."""
         for images in self._pixels(batches):
             cropped = crop_and_flip(
                 images, padding=self._crop_padding, flip=self._flip, generator=generator, size=self._crop_size
@@ -70,15 +65,13 @@ class ArrayData:
             yield to_input(cropped, self._mean, self._std)
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
-        """For each index batch (R,) its images (R, channels, H, W) as they are, or their middles."""
+        """For each index batch (R,) its images (R, channels, H, W) without augmentation; their centres, if cropped."""
         for images in self._pixels(batches):
             yield to_input(centre_crop(images, self._crop_size), self._mean, self._std)
 
     def pixels(self, index: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The samples' images (R, H, W, channels) as they are, to look at."""
-        (images,) = self._pixels([torch.from_numpy(index)])
-        pixels: NDArray[np.uint8] = images.cpu().numpy()
-        return pixels
+        """The samples' images (R, H, W, channels) as stored, for display."""
+        return next(self._pixels([torch.from_numpy(index)])).cpu().numpy()
 
     def _pixels(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, H, W, channels), uint8 on the device."""

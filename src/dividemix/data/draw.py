@@ -1,4 +1,4 @@
-"""Samples by their indices: an epoch's, batches to train on (lines 11 and 12 of Algorithm 1), batches to evaluate."""
+"""Draw samples by index: those of an epoch, training batches (lines 11 and 12 of Algorithm 1), evaluation batches."""
 
 import math
 
@@ -7,10 +7,10 @@ from torch import Tensor
 
 
 def epoch_samples(labels: Tensor, num_samples: int, generator: torch.Generator) -> Tensor:
-    """Indices (n,) of an epoch's samples, ascending, on the CPU: all N, or `num_samples` of them, if that is not 0.
+    """Indices (n,) of an epoch's samples, ascending, on the CPU: all N, or `num_samples` of them if that is not 0.
 
-    Those are drawn so that the given labels (N,) are balanced: in rounds of one sample of each class at random, as
-    long as a class has any left. None comes twice, so there are at most N.
+    Those are drawn so that the given labels (N,) are balanced: each round takes one random sample of every class that
+    has samples left. No sample is drawn twice, so there are at most N.
     """
     if num_samples == 0:
         return torch.arange(len(labels))
@@ -24,10 +24,7 @@ def epoch_samples(labels: Tensor, num_samples: int, generator: torch.Generator) 
 
 
 def draw(index: Tensor, num_batches: int, batch_size: int, generator: torch.Generator) -> Tensor:
-    """Batches (num_batches, batch_size) from index: one shuffled pass after another, so every batch is full.
-
-    An empty index gives batches of no samples.
-    """
+    """Full batches (num_batches, batch_size) from index, one shuffled pass after another; empty if the index is."""
     if len(index) == 0:
         return index.new_empty(num_batches, 0)
     passes = math.ceil(num_batches * batch_size / len(index))
@@ -36,10 +33,10 @@ def draw(index: Tensor, num_batches: int, batch_size: int, generator: torch.Gene
 
 
 def sweep(num_samples: int, at_most: int) -> Tensor:
-    """Batches (number, size) that go through samples 0 to num_samples - 1 in order, all of one size.
+    """Batches (number, size) of the samples 0 to num_samples - 1 in order, all of one size.
 
-    One size means one shape of everything, which a compiled net wants. The last sample is repeated to fill the last
-    batch: what is computed for it beyond num_samples is to be cut off.
+    One size means one shape of all tensors, which compiled nets need. The last sample is repeated to fill the last
+    batch: the caller must cut off results beyond num_samples.
     """
     num_batches = math.ceil(num_samples / at_most)
     size = math.ceil(num_samples / num_batches)

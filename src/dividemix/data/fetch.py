@@ -1,7 +1,7 @@
-"""Download an official archive, going on where it was cut, compare it with its check sum, and unpack it as a whole.
+"""Download an official archive, verify its checksum, and unpack it; an interrupted download is resumed.
 
-In the folder given as root, NAME.tar.gz.part grows and stays until its content is unpacked; only then is the unpacked
-folder given its name.
+The download is written to NAME.tar.gz.part in the root folder. That file is kept until its content is unpacked; only
+then does the unpacked folder get its name.
 """
 
 import errno
@@ -17,44 +17,43 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from dividemix.data.cifar_archives import Archive
-from dividemix.engine.lock import exclusive
 from dividemix.errors import InputError
+from dividemix.lock import exclusive
 
 _CHUNK = 2**18  # bytes: small enough to show progress on a slow line
-_PATIENCE = 60.0  # seconds without a byte
-_GZIP = b"\x1f\x8b"  # with which the archive begins
+_PATIENCE = 60.0  # seconds to wait for the next byte
+_GZIP = b"\x1f\x8b"  # first bytes of the archive
 
-Progress = Callable[[int, int], None]  # bytes that are there, bytes in all
+Progress = Callable[[int, int], None]  # bytes downloaded, bytes in total
 
 
 def fetch(
     archive: Archive, root: Path, *, url: str | None = None, progress: Progress = lambda done, size: None
 ) -> bool:
-    """Whether anything had to be fetched until `root` held the archive's folder; `url` is another place to fetch from.
+    """Fetch the archive into `root`, from `url` if given; return False if it was there already.
 
-    Raises:
-        InputError: no answer, a wrong one, a connection that broke, a wrong check sum, a full disk, or something else
-            under the folder's name. What was downloaded stays for the next call, unless its check sum is wrong.
+    Raises InputError for no answer or a wrong one, a broken connection, a wrong checksum, a full disk, or if something
+    else has the folder's name. The next call resumes the download, unless its checksum is wrong.
     """
     folder, part = root / archive.folder, root / f"{archive.name}.part"
     with _one_line_errors(root):
         if os.path.lexists(folder):
             if problem := _problem(archive, folder):
                 raise InputError(
-                    f"{folder} is in the way, and not the official folder ({problem}): move it, or give another"
-                    " --root; dividemix data check says whether it can be used as it is"
+                    f"{folder} exists and is not the official folder ({problem}): move it, or give another root;"
+                    " dividemix data check reports whether it can be used"
                 )
-            part.unlink(missing_ok=True)  # left by a process that died after unpacking it
+            part.unlink(missing_ok=True)  # left by a process that was killed after unpacking it
             return False
         if (root / archive.name).is_file() and _checksum(root / archive.name, "sha256") == archive.sha256:
-            return False  # readers take it as it is
+            return False  # readers read the archive itself
         with _held(root):
             _download(archive, archive.url if url is None else url, part, progress)
             if _checksum(part, "sha256") != archive.sha256:
                 part.unlink()
                 raise InputError(
-                    f"{part}: its check sum is not that of the official {archive.name}, so it was thrown away: "
-                    "the same command fetches it anew"
+                    f"{part}: its checksum is not that of the official {archive.name}, so it was deleted: "
+                    "run the same command to fetch it again"
                 )
             _unpack(archive, part, folder)
             part.unlink(missing_ok=True)
@@ -62,39 +61,37 @@ def fetch(
 
 
 def _download(archive: Archive, url: str, part: Path, progress: Progress) -> None:
-    """Add to the part what it lacks of the archive."""
+    """Append the missing bytes of the archive to `part`."""
     done = part.stat().st_size if part.exists() else 0
     if done >= archive.size:
-        return  # the check sum decides
+        return  # the checksum decides
     response, done = _answer(url, done)
     with response:
         if (size := _whole_size(response, done)) not in (None, archive.size):
             raise InputError(
                 f"{url}: a file of {size} bytes, but the official {archive.name} has {archive.size}: "
-                "give the address of that one with --url"
+                "give the url of the official archive"
             )
         chunk = _next_chunk(response, url, done, archive.size)
-        if done == 0 and not _GZIP.startswith(chunk[: len(_GZIP)]):  # before what is there is thrown away
+        if done == 0 and not _GZIP.startswith(chunk[: len(_GZIP)]):  # check before existing bytes are dropped
             raise InputError(
-                f"{url}: the answer is not the archive {archive.name} but something else, such as a page to log in: "
-                "give the address of the archive with --url"
+                f"{url}: the answer is not the archive {archive.name} but something else, such as a login page: "
+                "give the url of the archive"
             )
         with part.open("ab") as file:
             file.truncate(done)
             progress(done, archive.size)
-            while True:
+            while chunk:
                 file.write(chunk)
                 done += len(chunk)
                 progress(done, archive.size)
-                if done == archive.size:
-                    break
-                chunk = _next_chunk(response, url, done, archive.size)
+                chunk = _next_chunk(response, url, done, archive.size) if done < archive.size else b""
             file.flush()
             os.fsync(file.fileno())
 
 
 def _whole_size(response: HTTPResponse, done: int) -> int | None:
-    """How many bytes the whole file has by the server's word, of which `done` come before the answer."""
+    """Size of the whole file as the server states it; `done` of its bytes come before this answer."""
     total = response.headers.get("Content-Range", "").rpartition("/")[2]
     if total.isdecimal():
         return int(total)
@@ -102,30 +99,22 @@ def _whole_size(response: HTTPResponse, done: int) -> int | None:
 
 
 def _next_chunk(response: HTTPResponse, url: str, done: int, size: int) -> bytes:
-    """At least one byte more, and none beyond the size."""
+    """Read the next bytes, at least one and none beyond the size."""
     try:
-        chunk = response.read(min(_CHUNK, size - done))
+        if chunk := response.read(min(_CHUNK, size - done)):
+            return chunk
+        why = "closed by the server"
     except (OSError, HTTPException) as error:
-        raise _broken(url, done, size, str(error)) from error
-    if not chunk:
-        raise _broken(url, done, size, "closed by the server")
-    return chunk
-
-
-def _broken(url: str, done: int, size: int, why: str) -> InputError:
-    """The error of a connection that ended too early."""
-    return InputError(
-        f"{url}: the connection broke after {done} of {size} bytes ({why}): the same command goes on from there"
-    )
+        why = str(error)
+    problem = f"the connection broke after {done} of {size} bytes ({why})"
+    raise InputError(f"{url}: {problem}: run the same command to resume")
 
 
 def _answer(url: str, done: int) -> tuple[HTTPResponse, int]:
-    """What the server sends, and how many bytes of the file come before it: `done`, or 0 if it sends only the whole."""
+    """The server's response, and how many bytes of the file come before it: `done`, or 0 if it sends the whole file."""
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"{url}: an address that begins with https:// or http:// is needed")
-    headers = {"User-Agent": "dividemix", "Accept-Encoding": "identity"}
-    if done:
-        headers["Range"] = f"bytes={done}-"
+        raise InputError(f"{url}: must be a url that begins with https:// or http://")
+    headers = {"User-Agent": "dividemix", "Accept-Encoding": "identity"} | ({"Range": f"bytes={done}-"} if done else {})
     try:
         response: HTTPResponse = urlopen(Request(url, headers=headers), timeout=_PATIENCE)
     except HTTPError as error:
@@ -141,21 +130,17 @@ def _answer(url: str, done: int) -> tuple[HTTPResponse, int]:
         return response, done
     response.close()
     if not done:
-        raise InputError(f"{url}: the server sends a part of the file though all of it was asked for: {_REMEDY}")
+        raise InputError(f"{url}: the server sends a part of the file instead of all of it: {_REMEDY}")
     return _answer(url, 0)
 
 
-_REMEDY = "look at the network and the address, or give another with --url"
+_REMEDY = "check the network and the url, or give another url"
 
 
 def _unpack(archive: Archive, packed: Path, folder: Path) -> None:
-    """Leave the archive's files in `folder`.
-
-    They are copied out one by one, under names known beforehand: no path, link or mode in the archive is obeyed.
-    """
-    temporary = folder.with_name(
-        f".{folder.name}.tmp"
-    )  # always the same, so that what a killed process left is removed
+    """Unpack the archive's files with known names into `folder`; its paths, links and modes have no effect."""
+    # Always the same name, so that the rest of a killed process is removed.
+    temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir()
@@ -169,35 +154,34 @@ def _unpack(archive: Archive, packed: Path, folder: Path) -> None:
                         file.flush()
                         os.fsync(file.fileno())
         if problem := _problem(archive, temporary):
-            raise InputError(f"{packed}: could not be unpacked ({problem}): give the same command again")
+            raise InputError(f"{packed}: could not be unpacked ({problem}): run the same command again")
         temporary.rename(folder)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _problem(archive: Archive, folder: Path) -> str | None:
-    """The first thing that is wrong with an unpacked folder; None if it is the official one."""
+    """The first problem of an unpacked folder; None if it is the official one."""
     for name, expected in archive.md5.items():
         if not (folder / name).is_file():
-            return f"no file {name} in it"
+            return f"no file {name}"
         if _checksum(folder / name, "md5") != expected:
-            return f"another check sum of {name}"
+            return f"wrong checksum of {name}"
     return None
 
 
 def _checksum(path: Path, kind: str) -> str:
-    """The check sum of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, kind).hexdigest()
 
 
 @contextmanager
 def _held(root: Path) -> Iterator[None]:
-    """Hold the folder while inside: made if it is not there, removed again if nothing came into it."""
+    """Lock the folder. It is created if it does not exist, and removed again if it stays empty."""
     made = not root.exists()
     root.mkdir(parents=True, exist_ok=True)
     try:
-        with exclusive(root, "another process is fetching into this folder: wait for it"):
+        with exclusive(root, "another process is fetching into this folder: wait until it ends"):
             yield
     finally:
         if made:
@@ -207,9 +191,9 @@ def _held(root: Path) -> Iterator[None]:
 
 @contextmanager
 def _one_line_errors(root: Path) -> Iterator[None]:
-    """Errors of the file system as InputError that says where."""
+    """Turn errors of the file system into InputError that names the file."""
     try:
         yield
     except OSError as error:
-        advice = ": make room, and the same command goes on from there" if error.errno == errno.ENOSPC else ""
+        advice = ": free some space, then run the same command to resume" if error.errno == errno.ENOSPC else ""
         raise InputError(f"{error.filename or root}: {error.strerror or error}{advice}") from error

@@ -1,12 +1,12 @@
-"""Images that stay in their files: an array (N, H, W, K) to who reads it, decoded anew each time.
+"""Images that stay in their files, for data sets that do not fit in memory once decoded.
 
-For data sets that do not fit in memory once decoded.
+They are read like an array (N, H, W, K); each read decodes them again.
 """
 
 import hashlib
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,25 @@ from dividemix.data.threads import map_ahead
 from dividemix.errors import DamagedImageWarning, InputError
 
 
-class ImageFiles:
-    """N images decoded by threads when they are asked for.
+class MadeWhenRead(Sequence[ImageLike]):
+    """N images, or paths of images, each made when it is read, because a million of them need much memory."""
 
-    Image i is files[rows[i]], a path, the content of a file, or a Pillow image; digests[i], 16 bytes, tells the image:
-    `image_digest`, for those that were decoded once before and so can be. Not `checked`, they were not, and one that
-    is damaged is black, with a warning.
+    def __init__(self, num_images: int, make: Callable[[int], ImageLike]):
+        self._num_images, self._make = num_images, make
+
+    def __len__(self) -> int:
+        return self._num_images
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._make(row)
+
+
+class ImageFiles:
+    """N images that threads decode when they are read.
+
+    Image i is files[rows[i]]: a path, the content of a file, or a Pillow image. digests[i], 16 bytes, identifies it.
+    If `checked`, all images were decoded once, and the digest is `image_digest`. Otherwise they were not, and a damaged
+    image becomes black, with a warning.
     """
 
     dtype = np.dtype(np.uint8)
@@ -37,11 +50,8 @@ class ImageFiles:
         *,
         checked: bool = True,
     ):
-        self._files = files
-        self._image_shape = image_shape
-        self._rows = rows
-        self.digests = digests
-        self._checked = checked
+        self._files, self._image_shape = files, image_shape
+        self._rows, self.digests, self._checked = rows, digests, checked
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -52,23 +62,18 @@ class ImageFiles:
         return (len(self), *self._image_shape)
 
     def __getitem__(self, index: Any) -> NDArray[np.uint8]:
-        """The images of whatever selects rows of an array: numbers, a mask, a slice; one number gives one image."""
+        """The images that an array index selects: numbers, a mask or a slice; one number gives one image."""
         wanted = np.asarray(np.arange(len(self))[index])
         (images,) = self.batches([wanted.reshape(-1)])
         return images.reshape(*wanted.shape, *self._image_shape)
 
     def subset(self, index: NDArray[np.int64]) -> "ImageFiles":
-        """The images that index (n,) names, still in their files."""
-        rows, digests = self._rows[index], self.digests[index]
-        return ImageFiles(self._files, self._image_shape, rows, digests, checked=self._checked)
+        """The images of index (n,), still in their files."""
+        return ImageFiles(self._files, self._image_shape, self._rows[index], self.digests[index], checked=self._checked)
 
     def batches(self, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.uint8]]:
-        """For each index batch (R,) its images (R, H, W, K), the next batches decoded while one is in use.
-
-        Raises:
-            InputError: naming a file that can no longer be read.
-        """
-        places: deque[NDArray[np.int64]] = deque()  # where in the batch each of its files goes
+        """For each index batch (R,) its images (R, H, W, K), decoded ahead; InputError if a file became unreadable."""
+        places: deque[NDArray[np.int64]] = deque()  # positions in each batch of its files
 
         def each_file_once() -> Iterator[list[int]]:
             for index in batches:
@@ -81,38 +86,30 @@ class ImageFiles:
             yield np.stack(images)[place] if images else np.empty((0, *self._image_shape), dtype=np.uint8)
 
     def _read(self, row: int) -> NDArray[np.uint8]:
-        """The image of one file."""
         file: ImageLike | None = None
         try:
             file = self._files[row]
             return read_image(file, *self._image_shape)
         except UnreadableImage as error:
             name = str(file) if isinstance(file, Path) else f"image {row}"
-            if not self._checked and _is_damaged(file, error):
-                warnings.warn(f"{name}: {error}; taken for a black image", DamagedImageWarning, stacklevel=2)
+            exists = not isinstance(file, Path) or file.is_file()
+            by_system = getattr(error.__cause__, "errno", None) is not None or isinstance(error.__cause__, MemoryError)
+            if not self._checked and exists and not by_system:  # only its content is wrong
+                warnings.warn(f"{name}: {error}; used as a black image", DamagedImageWarning, stacklevel=2)
                 return np.zeros(self._image_shape, dtype=np.uint8)
-            before = "readable" if self._checked else "there"
-            raise InputError(f"{name}: {error}, but it was {before} at the start: leave the data as it is") from error
-
-
-def _is_damaged(file: "ImageLike | None", error: UnreadableImage) -> bool:
-    """Whether the file is there and can be read, and only what it holds is wrong."""
-    is_there = not isinstance(file, Path) or file.is_file()
-    is_readable = getattr(error.__cause__, "errno", None) is None and not isinstance(error.__cause__, MemoryError)
-    return is_there and is_readable
+            before = "readable" if self._checked else "present"
+            raise InputError(f"{name}: {error}, but it was {before} at the start: leave the data unchanged") from error
 
 
 def image_digest(image: NDArray[np.uint8]) -> bytes:
-    """16 bytes that tell an image by its pixels."""
+    """16 bytes that identify an image by its pixels."""
     return hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=16).digest()
 
 
 def fingerprint(images: NDArray[np.uint8] | ImageFiles) -> bytes:
-    """32 bytes that tell images (N, H, W, K) by their pixels: the same in memory or in files, wherever those lie."""
+    """32 bytes that identify images (N, H, W, K) by their pixels: the same in memory and in files, in any folder."""
     whole = hashlib.blake2b(repr(images.shape).encode(), digest_size=32)
-    if isinstance(images, ImageFiles):
-        whole.update(np.ascontiguousarray(images.digests).data)
-    else:
-        for image in images:
-            whole.update(image_digest(image))
+    digests: Iterable[Any] = images.digests if isinstance(images, ImageFiles) else map(image_digest, images)
+    for digest in digests:
+        whole.update(digest)
     return whole.digest()

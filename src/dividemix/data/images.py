@@ -1,19 +1,19 @@
 """Image files of any mode and size, decoded by Pillow to uint8 of one size.
 
-What comes out of a mode: transparent pixels lie over white; 16-bit grey loses its low bits; the modes without a range
-of their own (I, F) keep a range they seem to have (0..65535; 0..1 or 0..255) and are else stretched from their lowest
-to their highest value; an EXIF rotation is applied; of an animation the first frame is taken.
+Transparent pixels are blended with white. 16-bit grey loses its low bits. Modes without a defined range (I, F) keep the
+range that they seem to have (0..65535; 0..1 or 0..255), or are stretched from their lowest to their highest value. An
+EXIF rotation is applied. Of an animation the first frame is used.
 """
 
 import io
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,35 +21,33 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from PIL import Image
 
+Result = TypeVar("Result")
 ImageLike: TypeAlias = "Path | bytes | Image.Image"
-"""An image file, its content, or an image that Pillow holds already."""
+"""The path of an image file, its content, or a Pillow image."""
 
-MAX_PIXELS = 100_000_000  # what a header may claim; a decompression bomb claims more
+MAX_PIXELS = 100_000_000  # the most that a header may claim; a decompression bomb claims more
 
-# Formats whose headers are checked on opening and that no other program decodes: EPS, for one, would run Ghostscript.
+# Formats whose headers are checked on opening, and that need no other program: EPS, for one, would run Ghostscript.
 _FORMATS = (
     *("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF", "JPEG2000"),
     *("QOI", "PCX", "SGI", "TGA"),  # TGA has no magic number, so it comes last
 )
 _ORIENTATION = 0x0112  # the EXIF tag
 _SIDEWAYS = (5, 6, 7, 8)  # its values that swap height and width
-_SHARP = 2.0  # an image is first shrunk in a cheap way, while it stays this many times larger than needed
-_CALLERS = threading.Lock()  # held where an image of the caller's is looked into: threads may have the same one
+_SHARP = 2.0  # a cheap method first shrinks an image to at least this many times the needed size
+_CALLERS = threading.Lock()  # held while an image of the caller is read: several threads may have the same one
 _PILLOW = ("ignore", None, Warning, re.compile(r"PIL\."), 0)
 
 
 class UnreadableImage(ValueError):  # noqa: N818
-    """An image that cannot be decoded; the message is the reason, one line without the file's name."""
+    """An image that cannot be decoded; the message is the reason, one line without the name of the file."""
 
 
 def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArray[np.uint8]:
     """The image as uint8 (H, W, K), K 1 (grey) or 3 (RGB).
 
-    It is resized (antialiased) so that it just covers H x W, keeping its aspect, and cropped at the centre; an image
-    of that size stays as it is.
-
-    Raises:
-        UnreadableImage: for a file that is missing, damaged, too large, or no image.
+    It is resized (antialiased) so that it just covers H x W, with its aspect ratio kept, then cropped at the centre. An
+    image of that size does not change. Raises UnreadableImage if it is missing, damaged, too large, or not an image.
     """
     with _opened(file) as image:
         if image is file:
@@ -58,28 +56,30 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
         else:
             orientation = _orientation(image)
             enough = (round(_SHARP * width), round(_SHARP * height))
-            # A JPEG shrinks while it is decoded, and stays so: that is not done to an image of the caller's.
+            # This shrinks a JPEG for good while it is decoded, so it is not done to an image of the caller.
             image.draft(None, enough[::-1] if orientation in _SIDEWAYS else enough)
         image = _upright(_flattened(image, "L" if channels == 1 else "RGB"), orientation)
         return np.array(_covering(image, width, height)).reshape(height, width, channels)
 
 
 def probe(file: ImageLike) -> tuple[int, int, bool]:
-    """Height, width and whether the image is grey, from its header alone; an EXIF rotation is considered.
-
-    Raises:
-        UnreadableImage: as `read_image`, for what the header shows.
-    """
+    """Height, width (after an EXIF rotation) and whether the image is grey, from its header; else UnreadableImage."""
     with _opened(file) as image, _CALLERS if image is file else nullcontext():
-        width, height = image.size
-        if _orientation(image) in _SIDEWAYS:
-            height, width = width, height
+        height, width = image.size if _orientation(image) in _SIDEWAYS else image.size[::-1]
         return height, width, _is_grey(image)
+
+
+def result_or_reason(read: Callable[[ImageLike], Result], files: Sequence[ImageLike], row: int) -> Result | str:
+    """What `read` returns for an image of a list, or the reason why the image is unreadable."""
+    try:
+        return read(files[row])
+    except UnreadableImage as error:
+        return str(error)
 
 
 @cache
 def image_suffixes() -> frozenset[str]:
-    """Endings of image files that are read: .png, .jpg, ..."""
+    """Extensions of the image files that can be read: .png, .jpg, ..."""
     from PIL import Image
 
     formats = {*_known_formats(), "MPO"}  # an MPO is read as the JPEG it begins with
@@ -88,7 +88,7 @@ def image_suffixes() -> frozenset[str]:
 
 @cache
 def _known_formats() -> tuple[str, ...]:
-    """Those of the formats that this Pillow was built with."""
+    """The formats that this build of Pillow supports."""
     from PIL import Image
 
     Image.init()
@@ -97,10 +97,12 @@ def _known_formats() -> tuple[str, ...]:
 
 @contextmanager
 def _opened(file: ImageLike) -> "Iterator[Image.Image]":
-    """The image with its header read and its size checked; all that goes wrong with it is an UnreadableImage."""
+    """Open the image: read its header and check its size. Every error becomes an UnreadableImage."""
     from PIL import Image
 
-    _mute_pillow()
+    # Damage is reported here, so Pillow's warnings of it are silenced; catch_warnings is not safe with threads.
+    if list(warnings.filters[:1]) != [_PILLOW]:
+        warnings.filterwarnings("ignore", module=_PILLOW[3].pattern)
     try:
         if isinstance(file, Image.Image):
             yield _checked(file)
@@ -114,18 +116,12 @@ def _opened(file: ImageLike) -> "Iterator[Image.Image]":
                 yield _checked(image)
     except UnreadableImage:
         raise
-    except Exception as error:  # Pillow's decoders raise whatever they stumble over
+    except Exception as error:  # Pillow's decoders raise exceptions of many kinds
         raise UnreadableImage(_reason(error)) from error
 
 
-def _mute_pillow() -> None:
-    """Pillow warns of damage that is reported here; catch_warnings is no help, for it is not made for threads."""
-    if list(warnings.filters[:1]) != [_PILLOW]:
-        warnings.filterwarnings("ignore", module=_PILLOW[3].pattern)
-
-
 def _checked(image: "Image.Image") -> "Image.Image":
-    """The image, unless its header claims too much."""
+    """Return the image; raise UnreadableImage unless its header claims a reasonable size."""
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise UnreadableImage(f"claims {width} x {height} pixels, at most {MAX_PIXELS:,} are read")
@@ -135,11 +131,11 @@ def _checked(image: "Image.Image") -> "Image.Image":
 
 
 def _reason(error: Exception) -> str:
-    """One line on what Pillow or the system complained of."""
+    """The error of Pillow or the system in one line."""
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(error, UnidentifiedImageError):  # its own words hold an address in memory
-        return "not an image, or damaged at its beginning"
+    if isinstance(error, UnidentifiedImageError):  # its message contains a memory address
+        return "not an image, or damaged at the start"
     if isinstance(error, Image.DecompressionBombError):
         return f"claims too many pixels, at most {MAX_PIXELS:,} are read"
     if isinstance(error, MemoryError):
@@ -151,36 +147,29 @@ def _reason(error: Exception) -> str:
 
 
 def _orientation(image: "Image.Image") -> int:
-    """The EXIF orientation, 1 (upright) where there is none; TIFF images are turned by Pillow itself."""
+    """The EXIF orientation, 1 (upright) if there is none; Pillow rotates TIFF images itself."""
     from PIL import Image
 
     if image.format == "TIFF":
         return 1
     try:
-        # Not image.getexif(), which for a PNG without EXIF decodes all of it.
+        # Not image.getexif(), which decodes a whole PNG if it has no EXIF.
         return int(Image.Image.getexif(image).get(_ORIENTATION, 1))
     except Exception:  # damaged EXIF is no reason to lose the image
         return 1
 
 
 def _upright(image: "Image.Image", orientation: int) -> "Image.Image":
-    """The image turned as its EXIF orientation says."""
-    from PIL.Image import Transpose
+    """The image rotated by its EXIF orientation."""
+    from PIL.Image import Transpose as To
 
-    turns = {
-        2: Transpose.FLIP_LEFT_RIGHT,
-        3: Transpose.ROTATE_180,
-        4: Transpose.FLIP_TOP_BOTTOM,
-        5: Transpose.TRANSPOSE,
-        6: Transpose.ROTATE_270,
-        7: Transpose.TRANSVERSE,
-        8: Transpose.ROTATE_90,
-    }
+    mirrored = {2: To.FLIP_LEFT_RIGHT, 4: To.FLIP_TOP_BOTTOM, 5: To.TRANSPOSE, 7: To.TRANSVERSE}
+    turns = mirrored | {3: To.ROTATE_180, 6: To.ROTATE_270, 8: To.ROTATE_90}
     return image.transpose(turns[orientation]) if orientation in turns else image
 
 
 def _is_grey(image: "Image.Image") -> bool:
-    """Whether the mode has no colour, or the palette holds none."""
+    """Whether the mode or the palette has no colour."""
     if image.mode in ("P", "PA") and image.palette is not None:
         order, levels = image.palette.getdata()
         if order[:3] not in ("RGB", "BGR") or ";" in order:
@@ -193,29 +182,21 @@ def _is_grey(image: "Image.Image") -> bool:
 
 def _flattened(image: "Image.Image", mode: str) -> "Image.Image":
     """The image decoded, in mode L or RGB."""
-    from PIL import Image
+    from PIL import Image, ImageCms
 
     if image.mode[0] in "IF":
         return Image.fromarray(_eight_bits(np.asarray(image))).convert(mode)
-    if image.mode == "LAB":
-        return _from_lab(image).convert(mode)
+    if image.mode == "LAB":  # Pillow converts it only by colour profiles
+        profiles = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+        converted = ImageCms.profileToProfile(image, *profiles, outputMode="RGB")
+        assert converted is not None  # None only if done in place
+        return converted.convert(mode)
     if image.has_transparency_data:
-        if image.mode == "La":
-            image = image.convert("LA")
+        straight = image.convert("LA") if image.mode == "La" else image
         canvas = Image.new("RGBA", image.size, "white")
-        canvas.alpha_composite(image.convert("RGBA"))
-        image = canvas
+        canvas.alpha_composite(straight.convert("RGBA"))
+        return canvas.convert(mode)
     return image.convert(mode)
-
-
-def _from_lab(image: "Image.Image") -> "Image.Image":
-    """A CIELAB image as RGB, which Pillow converts by colour profiles only."""
-    from PIL import ImageCms
-
-    lab, rgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(image, lab, rgb, outputMode="RGB")
-    assert converted is not None  # it is, unless done in place
-    return converted
 
 
 def _eight_bits(values: NDArray[Any]) -> NDArray[np.uint8]:

@@ -1,4 +1,4 @@
-"""Whether files stay inside a folder, links followed."""
+"""Test whether files are inside a folder, after links are followed."""
 
 import os
 from functools import lru_cache
@@ -6,14 +6,14 @@ from pathlib import Path
 
 
 class Inside:
-    """The files inside a folder: nothing that a link leads out of it."""
+    """The files inside a folder; a link that leads out of it is not inside."""
 
     def __init__(self, folder: Path):
         self._prefix = os.path.realpath(folder).rstrip(os.sep) + os.sep
-        self._real = lru_cache(maxsize=10_000)(os.path.realpath)  # most files share their folder with others
+        self._real = lru_cache(maxsize=10_000)(os.path.realpath)  # many files share a folder
 
     def __contains__(self, path: Path) -> bool:
-        """Whether the file that a path without .. names, there or not, is inside."""
-        if os.path.islink(path):  # noqa: PTH114 (that of Path raises on names that are too long)
+        """Whether the path, which has no .., is inside; the file need not exist."""
+        if os.path.islink(path):  # noqa: PTH114 (Path.is_symlink raises on names that are too long)
             return os.path.realpath(path).startswith(self._prefix)
         return f"{self._real(path.parent)}{os.sep}".startswith(self._prefix)

@@ -1,7 +1,7 @@
 """Label noise: a pure function of the true labels, a specification and a seed.
 
-The generator is made from the seed and used up within one call: no stream of training touches it, so runs that share
-labels, specification and seed see the same noisy labels, whatever else they do.
+Each call makes its own generator from the seed. Training never uses it, so runs with the same labels, specification and
+seed get the same noisy labels, whatever else they do.
 
 Shapes: N samples, C classes.
 """
@@ -22,37 +22,25 @@ __all__ = ["KINDS", "NoiseSpec", "NoisyLabels", "add_noise", "parse_noise", "sav
 
 @dataclass(frozen=True)
 class NoiseSpec:
-    """What noise to add: a kind, and the rate or the file that it needs."""
+    """The noise to add: a kind, and the rate or the file that it needs."""
 
-    kind: str
-    """A key of KINDS."""
-    rate: float = 0.0
-    """Nominal rate in [0, 1]; unused by the kinds none, matrix and file."""
-    path: Path | None = None
-    """Only for the kinds matrix and file."""
+    kind: str  # A key of KINDS
+    rate: float = 0.0  # Nominal rate in [0, 1]; unused by the kinds none, matrix and file
+    path: Path | None = None  # Only for the kinds matrix and file
 
     def __post_init__(self) -> None:
-        """Check the fields.
-
-        Raises:
-            InputError: for an unknown kind, a rate outside [0, 1], a path that is missing or not wanted.
-        """
+        """Raise InputError for an unknown kind, a rate outside [0, 1], and a path that is missing or superfluous."""
         if self.kind not in KINDS:
             raise InputError(f"noise kind {self.kind!r} is unknown: use {', '.join(map(_usage, KINDS))}")
         if not 0 <= self.rate <= 1:
             raise _rate_error(self.kind, self.rate)
         if (self.path is not None) != (self.kind in FILE_KINDS):
-            raise InputError(
-                f"noise {self.kind} takes {'a' if self.path is None else 'no'} file: use {_usage(self.kind)}"
-            )
+            takes = "a file" if self.path is None else "no file"
+            raise InputError(f"noise {self.kind} takes {takes}: use {_usage(self.kind)}")
 
 
 def parse_noise(text: str) -> NoiseSpec:
-    """The specification written as "none", "KIND:RATE" ("symmetric:0.5") or "KIND:FILE" ("matrix:flips.csv").
-
-    Raises:
-        InputError: for an unknown kind, or a rate or file that is missing, wrong or not wanted.
-    """
+    """The specification of "none", KIND:RATE ("symmetric:0.5") or KIND:FILE ("matrix:flips.csv"); else InputError."""
     kind, _, argument = text.partition(":")
     if kind not in KINDS or (kind == "none" and text != "none"):
         raise InputError(f"noise {text!r} is unknown: use {', '.join(map(_usage, KINDS))}")
@@ -79,18 +67,15 @@ def add_noise(
 ) -> NoisyLabels:
     """The true labels (N,) with noise, drawn from PCG64(seed).
 
-    Equal arguments give equal labels, and with one seed the samples chosen at a lower rate are among those chosen at
-    a higher one. `similar` is the data set's map of a class to the one it is mistaken for, which asymmetric noise
-    needs. Kind file draws nothing: kind, rate and seed of the result are the file's.
-
-    Raises:
-        InputError: for labels that are not N >= 1 integers in [0, C), fewer than two classes, a negative seed, a
-            missing map, or a file that does not fit.
+    Equal arguments give equal labels. With one seed, the samples chosen at a lower rate are a subset of those chosen
+    at a higher rate. `similar` maps a class to the class it is mistaken for; asymmetric noise needs it. Kind "file"
+    draws nothing: kind, rate and seed of the result are those of the file. Raises InputError for labels that are not
+    N >= 1 integers in [0, C), fewer than two classes, a negative seed, a missing map, or a file for other data.
     """
     if num_classes < 2:
         raise InputError(f"noise needs at least two classes, the data has {num_classes}")
     if seed < 0:
-        raise InputError(f"the seed of the noise is {seed}: a whole number from 0 is needed")
+        raise InputError(f"the seed of the noise is {seed}: must be an integer >= 0")
     if true_labels.ndim != 1 or true_labels.size == 0 or not np.issubdtype(true_labels.dtype, np.integer):
         raise InputError(
             f"labels are {true_labels.dtype} of shape {true_labels.shape}: noise needs integers of shape (N,), N >= 1"
@@ -98,9 +83,15 @@ def add_noise(
     low, high = true_labels.min(), true_labels.max()
     if low < 0 or high >= num_classes:
         raise InputError(
-            f"labels go from {low} to {high}: with {num_classes} classes, 0 to {num_classes - 1} is needed"
+            f"labels go from {low} to {high}: with {num_classes} classes, they must be from 0 to {num_classes - 1}"
         )
-    return KINDS[spec.kind](_Task(true_labels.astype(np.int64), spec, num_classes, int(seed), similar))
+    task = _Task(true_labels.astype(np.int64), spec, num_classes, similar)
+    make = KINDS[spec.kind]
+    if make is None:
+        assert spec.path is not None
+        return load_noise(spec.path, task.true_labels, num_classes=num_classes)
+    labels, nominal_rate = make(task, np.random.Generator(np.random.PCG64(int(seed))))
+    return compare(labels, task.true_labels, num_classes, spec.kind, nominal_rate, int(seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,42 +101,22 @@ class _Task:
     true_labels: Labels
     spec: NoiseSpec
     num_classes: int
-    seed: int
     similar: Mapping[int, int] | None
 
-    def generator(self) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(self.seed))
 
-    def result(self, labels: Labels, nominal_rate: float) -> NoisyLabels:
-        return compare(
-            labels,
-            self.true_labels,
-            num_classes=self.num_classes,
-            kind=self.spec.kind,
-            nominal_rate=nominal_rate,
-            seed=self.seed,
-        )
+def _at_rate(propose: Callable[[_Task, np.random.Generator], Labels]) -> "_Kind":
+    """Noise that gives exactly round(rate * N) random samples their proposed label (N,)."""
 
-
-def _none(task: _Task) -> NoisyLabels:
-    """The true labels."""
-    return task.result(task.true_labels, 0.0)
-
-
-def _at_rate(propose: Callable[[_Task, np.random.Generator], Labels]) -> Callable[[_Task], NoisyLabels]:
-    """The noise that gives exactly round(rate * N) samples, chosen at random, the label (N,) proposed for them."""
-
-    def noise(task: _Task) -> NoisyLabels:
-        rng = task.generator()
+    def noise(task: _Task, rng: np.random.Generator) -> tuple[Labels, float]:
         num_samples = len(task.true_labels)
         chosen = rng.permutation(num_samples) < round(task.spec.rate * num_samples)
-        return task.result(np.where(chosen, propose(task, rng), task.true_labels), float(task.spec.rate))
+        return np.where(chosen, propose(task, rng), task.true_labels), float(task.spec.rate)
 
     return noise
 
 
 def _any_class(task: _Task, rng: np.random.Generator) -> Labels:
-    """Uniform over all classes, the true one included: a rate of 50 % makes 45 % of ten classes' labels wrong."""
+    """Uniform over all classes, including the true one: with ten classes, a rate of 50 % corrupts 45 % of labels."""
     return rng.integers(task.num_classes, size=len(task.true_labels))
 
 
@@ -155,63 +126,50 @@ def _other_class(task: _Task, rng: np.random.Generator) -> Labels:
     return (task.true_labels + steps) % task.num_classes
 
 
-def _next_class(task: _Task, rng: np.random.Generator) -> Labels:
-    """Class c + 1, after the last class the first."""
-    return (task.true_labels + 1) % task.num_classes
-
-
 def _similar_class(task: _Task, rng: np.random.Generator) -> Labels:
-    """The class each is mistaken for; a class without one keeps its label, though its samples count as chosen."""
+    """The class that each class is mistaken for; without one, samples keep their label, though they count as chosen."""
     if task.similar is None:
         raise InputError("asymmetric noise: this data set has no map of similar classes; use pair_flip or matrix")
-    target = np.arange(task.num_classes)
+    target, last = np.arange(task.num_classes), task.num_classes - 1
     for source, mistaken_for in task.similar.items():
-        if not (0 <= source < task.num_classes and 0 <= mistaken_for < task.num_classes):
-            raise InputError(
-                f"asymmetric noise maps class {source} to {mistaken_for}: classes are 0 to {task.num_classes - 1}"
-            )
+        if not (0 <= source <= last and 0 <= mistaken_for <= last):
+            raise InputError(f"asymmetric noise maps class {source} to {mistaken_for}: classes are 0 to {last}")
         target[source] = mistaken_for
     return target[task.true_labels]
 
 
-def _matrix(task: _Task) -> NoisyLabels:
-    """Each label drawn from the row T[i] = P(given | true i) of its class, by inverting the row's cumulative sum."""
+def _matrix(task: _Task, rng: np.random.Generator) -> tuple[Labels, float]:
+    """Draw each label from the row T[i] = P(given | true i) of its class, by inverting the row's cumulative sum."""
     assert task.spec.path is not None
     matrix = read_matrix(task.spec.path, task.num_classes)
     cumulative = matrix.cumsum(axis=1)
-    cumulative /= cumulative[:, -1:]  # ends at exactly 1, above every draw: no index past the last possible class
-    draws = task.generator().random(len(task.true_labels))
+    cumulative /= cumulative[:, -1:]  # ends at exactly 1, above every draw, so no index is past the last class
+    draws = rng.random(len(task.true_labels))
     labels = np.empty_like(task.true_labels)
     for true_class in range(task.num_classes):
         members = task.true_labels == true_class
         labels[members] = np.searchsorted(cumulative[true_class], draws[members], side="right")
-    return task.result(labels, float(np.mean(1 - matrix.diagonal()[task.true_labels])))
-
-
-def _file(task: _Task) -> NoisyLabels:
-    """Noise saved before."""
-    assert task.spec.path is not None
-    return load_noise(task.spec.path, task.true_labels, num_classes=task.num_classes)
+    return labels, float(np.mean(1 - matrix.diagonal()[task.true_labels]))
 
 
 def _usage(kind: str) -> str:
-    """How a kind is written."""
     return kind if kind == "none" else f"{kind}:{'FILE' if kind in FILE_KINDS else 'RATE'}"
 
 
 def _rate_error(kind: str, rate: object) -> InputError:
-    """The error for what is no rate."""
-    return InputError(f"the rate of {kind} noise is {rate!r}: a number from 0 to 1 is needed, as in {kind}:0.4")
+    return InputError(f"the rate of {kind} noise is {rate!r}: must be a number from 0 to 1, as in {kind}:0.4")
 
 
 FILE_KINDS = ("matrix", "file")
 
-KINDS: dict[str, Callable[[_Task], NoisyLabels]] = {
-    "none": _none,
+_Kind = Callable[[_Task, np.random.Generator], tuple[Labels, float]]  # the labels, and their nominal rate
+
+KINDS: dict[str, _Kind | None] = {
+    "none": lambda task, rng: (task.true_labels, 0.0),
     "symmetric": _at_rate(_any_class),
     "symmetric_other": _at_rate(_other_class),
     "asymmetric": _at_rate(_similar_class),
-    "pair_flip": _at_rate(_next_class),
+    "pair_flip": _at_rate(lambda task, rng: (task.true_labels + 1) % task.num_classes),
     "matrix": _matrix,
-    "file": _file,
+    "file": None,  # the labels are in the file
 }

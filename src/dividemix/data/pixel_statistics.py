@@ -1,4 +1,4 @@
-"""Mean and standard deviation of each channel, from how often each of the 256 levels occurs in it."""
+"""Mean and standard deviation of each channel, from the counts of its 256 levels."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,10 @@ Statistics = tuple[tuple[float, ...], tuple[float, ...]]
 def pixel_statistics(images: NDArray[np.uint8] | ImageFiles) -> Statistics:
     """Mean and standard deviation of each channel over images (N, H, W, channels), for pixels in [0, 1].
 
-    No float copy of the images is made. A constant channel gets a deviation of 1, which leaves it at zero.
+    No float copy of the images is made. A constant channel gets a deviation of 1, so it becomes zero.
     """
     if isinstance(images, ImageFiles):
-        num_images = len(images)
-        parts = images.batches(np.arange(num_images)[start : start + 128] for start in range(0, num_images, 128))
+        parts = images.batches(np.split(np.arange(len(images)), range(128, len(images), 128)))
         return mean_and_std(sum((level_counts(part) for part in parts), np.zeros((images.shape[-1], 256), np.int64)))
     return mean_and_std(level_counts(images))
 
@@ -29,11 +28,7 @@ def level_counts(images: NDArray[np.uint8]) -> NDArray[np.int64]:
 def mean_and_std(counts: NDArray[np.int64]) -> Statistics:
     """Mean and standard deviation of each channel, for pixels in [0, 1], from counts (channels, 256) of its levels."""
     levels = np.arange(256) / 255
-    means, stds = [], []
-    for count in counts:
-        share = count / count.sum()
-        mean = float(share @ levels)
-        std = float(np.sqrt(share @ (levels - mean) ** 2))
-        means.append(mean)
-        stds.append(std or 1.0)
-    return tuple(means), tuple(stds)
+    shares = [count / count.sum() for count in counts]
+    means = tuple(float(share @ levels) for share in shares)
+    stds = (float(np.sqrt(share @ (levels - mean) ** 2)) for share, mean in zip(shares, means, strict=True))
+    return means, tuple(std or 1.0 for std in stds)

@@ -20,7 +20,7 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something in the data that was left out: its path as the user knows it, and why."""
+    """A part of the data that was skipped: its path as the user knows it, and the reason."""
 
     path: str
     reason: str
@@ -28,53 +28,42 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """A data set as it was given: training images with labels that may be wrong, and what is known besides."""
+    """A data set as it was given: training images with labels that may be wrong, and what else is known."""
 
     name: str
-    """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its ending."""
-    classes: tuple[str, ...]
-    """Names of the C classes."""
-    train_images: Images | ImageFiles
-    """(N, H, W, K)"""
-    train_labels: Labels
-    """(N,): labels as given, in [0, C)."""
+    """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its extension."""
+    classes: tuple[str, ...]  # Names of the C classes
+    train_images: Images | ImageFiles  # (N, H, W, K)
+    train_labels: Labels  # (N,): given labels, in [0, C)
     test_images: Images | ImageFiles | None = None
     test_labels: Labels | None = None
     val_images: Images | ImageFiles | None = None
-    """Validation images, which choose the epoch to keep; in the training images' shape, as all images are."""
-    val_labels: Labels | None = None
-    """Their labels, which are clean."""
+    """Validation images, which select the epoch to keep. All images have the shape of the training images."""
+    val_labels: Labels | None = None  # Their labels, which are clean
     other_tests: Mapping[str, tuple[Images | ImageFiles, Labels]] = dataclasses.field(default_factory=dict)
-    """Further images and labels to test on, by the name that their figures get."""
-    true_labels: Labels | None = None
-    """(N,): ground truth of the training samples where it is known; for scoring only."""
+    """More test sets, images and labels, by the name of their results."""
+    true_labels: Labels | None = None  # (N,): ground truth of the training samples, if known; for scoring only
     similar: Mapping[int, int] | None = None
-    """Class -> the class it is taken for, for asymmetric noise; classes without a look-alike are absent."""
+    """Class -> the class it is mistaken for, for asymmetric noise; classes without one are absent."""
     mean: tuple[float, ...] | None = None
-    """(K,): channel means of images scaled to [0, 1]; None: to be measured on the training images."""
-    std: tuple[float, ...] | None = None
-    """(K,): channel standard deviations, as `mean`."""
+    """(K,): channel means of images scaled to [0, 1]; None: computed from the training images."""
+    std: tuple[float, ...] | None = None  # (K,): channel standard deviations, as `mean`
     paths: tuple[str, ...] | None = None
-    """(N,): the training samples' names as the user knows them, relative to the folder or table."""
+    """(N,): names of the training samples as the user knows them, relative to the folder or table."""
     rows: NDArray[np.int64] = None  # type: ignore[assignment]  # never None once made
-    """(N,): where each training sample stands in the data as it was given, counted from 0: the row of a table, the
-    index into a list or an array, the position among a folder's images. Without it: they are all of the data."""
+    """(N,): position of each training sample in the data as it was given, from 0: the row of a table, the index into a
+    list or an array, the position among the images of a folder. None: they are all of the data."""
     num_given: int = None  # type: ignore[assignment]  # as rows
-    """How many samples the data has as it was given, used or not; without it: up to the last one used."""
-    skipped: tuple[Skipped, ...] = ()
-    """What was left out because it could not be used."""
+    """Number of samples in the data as it was given, used or not. None: up to the last one used."""
+    skipped: tuple[Skipped, ...] = ()  # What was skipped because it could not be used
     median_size: tuple[float, float] | None = None
-    """Median height and width of the training images before they were resized; None where they came as arrays."""
+    """Median height and width of the training images before they were resized; None for arrays."""
 
     def __post_init__(self) -> None:
-        """Check everything that could be wrong with a user's data; labels end up as int64.
-
-        Raises:
-            InputError: naming the data set and the array.
-        """
+        """Check everything that could be wrong with a user's data (InputError), and convert labels to int64."""
         name, num_classes = self.name, len(self.classes)
         if num_classes < 2:
-            raise InputError(f"{name}: there are {num_classes} classes, at least two are needed")
+            raise InputError(f"{name}: has {num_classes} classes, at least two are needed")
         check_images(self.train_images, f"{name}: train_images")
         num_train = len(self.train_images)
         labels = as_labels(self.train_labels, f"{name}: train_labels", num_train, num_classes)
@@ -99,42 +88,39 @@ class Source:
 
     @property
     def in_memory(self) -> bool:
-        """Whether all images are arrays, none of them files to be decoded while training."""
+        """Whether all images are arrays, so no files are decoded during training."""
         others = (images for images, _ in self.other_tests.values())
         held = (self.train_images, self.test_images, self.val_images, *others)
         return not any(isinstance(images, ImageFiles) for images in held)
 
     def _checked_labels(self, images: Images | ImageFiles | None, labels: Labels | None, part: str) -> Labels | None:
-        """The labels of images beside the training images, if there are any: both or none, in those images' shape."""
-        where = f"{self.name}: {part}_images"
+        """Check validation or test images and return their labels; None if there are none."""
         if images is None and labels is None:
             return None
+        where = f"{self.name}: {part}_images"
         if images is None or labels is None:
-            raise InputError(f"{where} and {part}_labels belong together, only one of them is there")
+            raise InputError(f"{where} and {part}_labels belong together, but only one of them is given")
         check_images(images, where, like=self.train_images)
         return as_labels(labels, f"{self.name}: {part}_labels", len(images), len(self.classes))
 
     def limit_train(self, limit: int) -> "Source":
-        """The same source with only the first limit // C training images of each class, in the data's order.
+        """The source with only the first limit // C training images of each class, in the order of the data.
 
-        A sample's class is its true label where that is known, else its given label.
-
-        Raises:
-            InputError: where that is less than one image a class, or more than a class has.
+        The class of a sample is its true label if known, else its given label. Raises InputError if that is less than
+        one image per class, or more than a class has.
         """
         per_class = limit // len(self.classes)
         if per_class < 1:
             raise InputError(
-                f"limit_train is {limit}: at least {len(self.classes)} is needed, "
-                f"one image for each class of {self.name}"
+                f"limit_train is {limit}: must be at least {len(self.classes)}, one image for each class of {self.name}"
             )
         labels = self.train_labels if self.true_labels is None else self.true_labels
         members = [np.flatnonzero(labels == label) for label in range(len(self.classes))]
         fewest = min(range(len(members)), key=lambda label: len(members[label]))
         if len(members[fewest]) < per_class:
             raise InputError(
-                f"limit_train is {limit}, {per_class} images a class, "
-                f"but class {self.classes[fewest]!r} of {self.name} has {len(members[fewest])}: take a smaller limit"
+                f"limit_train is {limit}, {per_class} images per class, "
+                f"but class {self.classes[fewest]!r} of {self.name} has {len(members[fewest])}: use a smaller limit"
             )
         index = np.sort(np.concatenate([member[:per_class] for member in members]))
         images = self.train_images
@@ -149,52 +135,41 @@ class Source:
 
 
 def check_images(images: NDArray[Any] | ImageFiles, where: str, like: Images | ImageFiles | None = None) -> None:
-    """Nothing, for uint8 images (N, H, W, K) with K 1 or 3, none of it empty.
+    """Raise InputError, starting with `where`, unless these are uint8 images (N, H, W, K) with K 1 or 3, none empty.
 
-    Training images are two or more; test images come with them as `like`, and have their size.
-
-    Raises:
-        InputError: opening with `where`, the file and the array.
+    There must be at least two training images. Test images must have the size of the training images, which are `like`.
     """
     if images.dtype != np.uint8:
         raise InputError(
-            f"{where} holds {images.dtype}: uint8 is needed, pixels from 0 to 255;"
-            " from [0, 1] it is (x * 255).round().astype('uint8')"
+            f"{where} has type {images.dtype}: must be uint8, pixels from 0 to 255;"
+            " convert from [0, 1] by (x * 255).round().astype('uint8')"
         )
     if len(images.shape) != 4 or images.shape[3] not in (1, 3):
-        raise InputError(f"{where} has shape {images.shape}: (N, H, W, channels) is needed, with 1 or 3 channels")
+        raise InputError(f"{where} has shape {images.shape}: must be (N, H, W, channels), with 1 or 3 channels")
     if 0 in images.shape:
-        raise InputError(f"{where} has shape {images.shape}: it holds no pixels")
+        raise InputError(f"{where} has shape {images.shape}: has no pixels")
     if like is None and len(images) < 2:
-        raise InputError(f"{where} holds one image, at least two are needed")
+        raise InputError(f"{where} has one image, at least two are needed")
     if like is not None and images.shape[1:] != like.shape[1:]:
         raise InputError(f"{where} has images of {images.shape[1:]}, but the training images are {like.shape[1:]}")
 
 
 def as_labels(labels: NDArray[Any], where: str, num_samples: int, num_classes: int | None = None) -> Labels:
-    """The labels as int64 (N,), from any array of whole numbers in [0, C); without C, any from 0.
-
-    Raises:
-        InputError: opening with `where`, the file and the array.
-    """
+    """The labels as int64 (N,), from integers in [0, C), or >= 0 without C; else InputError, starting with `where`."""
     if labels.dtype.kind not in "biuf":
-        raise InputError(f"{where} holds {_kind_name(labels)}: whole numbers from 0 are needed")
+        kind = "text" if labels.dtype.kind in "USO" else str(labels.dtype)
+        raise InputError(f"{where} has {kind}: labels must be integers >= 0")
     if labels.ndim != 1 or len(labels) != num_samples:
-        raise InputError(f"{where} has shape {labels.shape}: one label for each image is needed, ({num_samples},)")
+        raise InputError(f"{where} has shape {labels.shape}: must be ({num_samples},), one label for each image")
     if labels.dtype.kind == "f":
         # NaN fails both comparisons, an infinity the first.
         whole = (np.abs(labels) < 2**31) & (labels == np.rint(labels))
         if not whole.all():
-            raise InputError(f"{where} holds {labels[~whole][0]}: whole numbers from 0 are needed")
+            raise InputError(f"{where} has {labels[~whole][0]}: labels must be integers >= 0")
     low, high = labels.min(), labels.max()
     if low < 0:
-        raise InputError(f"{where} holds label {int(low)}: labels count from 0")
+        raise InputError(f"{where} has label {int(low)}: labels must be >= 0")
     most = 2**31 if num_classes is None else num_classes
     if high >= most:
-        raise InputError(f"{where} holds label {int(high)}, but labels go from 0 to {most - 1}")
+        raise InputError(f"{where} has label {int(high)}: labels must be from 0 to {most - 1}")
     return labels.astype(np.int64)
-
-
-def _kind_name(labels: NDArray[Any]) -> str:
-    """What an array holds that is not numbers, in a user's words."""
-    return "text" if labels.dtype.kind in "USO" else str(labels.dtype)

@@ -1,4 +1,4 @@
-"""Work on many items by threads, a few batches ahead of who takes the results."""
+"""Apply a function to many items in threads, a few batches ahead of the consumer."""
 
 import os
 from collections import deque
@@ -9,12 +9,12 @@ from typing import TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_AHEAD = 2  # batches under way while one is in use
+_AHEAD = 2  # batches in progress while one is in use
 _MAX_THREADS = 16
 
 
 def map_ahead(function: Callable[[Item], Result], batches: Iterable[Sequence[Item]]) -> Iterator[list[Result]]:
-    """For each batch the function of its items, in order, whatever thread was first."""
+    """For each batch the results of its items, in the order of the items."""
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
     waiting: deque[list[Future[Result]]] = deque()
     try:
@@ -29,7 +29,7 @@ def map_ahead(function: Callable[[Item], Result], batches: Iterable[Sequence[Ite
 
 
 def map_each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """The function of each item, in order; only a few hundred results wait at a time."""
+    """The result of each item, in order; at most a few hundred results are kept at a time."""
     size = 128
     for results in map_ahead(function, (items[start : start + size] for start in range(0, len(items), size))):
         yield from results

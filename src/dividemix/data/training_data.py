@@ -1,4 +1,4 @@
-"""How the algorithm sees its data: images by index and given labels. True labels have no name here."""
+"""The data as the algorithm sees it: images by index, and given labels. True labels are not part of it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
@@ -8,21 +8,21 @@ from torch import Tensor
 
 
 class TrainingData(Protocol):
-    """N samples with the labels they were given.
+    """N samples with their given labels.
 
     Images come as streams over index batches, so that an implementation may read ahead.
     """
 
     @property
     def labels(self) -> Tensor:
-        """Given labels (N,), int64, on the device that trains."""
+        """Given labels (N,), int64, on the training device."""
 
     @property
     def at_once(self) -> int:
-        """How many samples to evaluate in a batch, at most."""
+        """The most samples to evaluate in a batch."""
 
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
-        """For each index batch (R,) its images (R, channels, H, W), each row augmented on its own: Augment(x)."""
+        """For each index batch (R,) its images (R, channels, H, W), each row augmented independently: Augment(x)."""
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
-        """For each index batch (R,) its images (R, channels, H, W) as they are."""
+        """For each index batch (R,) its images (R, channels, H, W) without augmentation."""

@@ -1,1 +1,1 @@
-"""How training runs on a machine: the device, and checkpoints on its disk. Knows nothing of the paper."""
+"""How training runs on a machine: device, precision, compilation, kernels, checkpoints. It knows no method."""

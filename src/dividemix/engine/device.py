@@ -1,4 +1,4 @@
-"""Choosing the device, and the precision that suits it."""
+"""The device that a training runs on, and the floating-point type that suits it."""
 
 import torch
 
@@ -6,25 +6,21 @@ from dividemix.errors import InputError
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name; "auto" takes an accelerator where there is one.
-
-    Raises:
-        InputError: if the name means nothing, or this machine does not have it.
-    """
+    """The device of that name, or InputError; "auto" is an accelerator if the machine has one, or else the CPU."""
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)
-        torch.zeros(1, device=device).item()  # "meta" has tensors, but no numbers
+        torch.zeros(1, device=device).item()  # fails for "meta", whose tensors have no values
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise InputError(f"device {name!r} is not available on this machine: try auto or cpu") from error
     return device
 
 
 def choose_dtype(precision: str, device: torch.device) -> torch.dtype:
-    """The floating-point type that nets compute in: "auto" is float32 but on CUDA, where it is bfloat16 or float16."""
+    """The floating-point type that nets compute in; "auto" is bfloat16 or float16 on CUDA, and float32 elsewhere."""
     if precision == "auto":
         if device.type != "cuda":
             return torch.float32

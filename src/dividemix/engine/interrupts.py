@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM as one exception."""
+"""One exception for Ctrl-C and SIGTERM."""
 
 import signal
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -16,10 +16,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """While entered, SIGINT and SIGTERM raise Interrupted in the main thread; saves in other threads go on."""
-
-    def __init__(self) -> None:
-        self._previous: dict[signal.Signals, Any] = {}
+    """While entered, SIGINT and SIGTERM raise Interrupted in the main thread; saves in other threads continue."""
 
     def __enter__(self) -> None:
         self._previous = {number: signal.signal(number, _interrupt) for number in SIGNALS}

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -19,7 +19,7 @@ class Progress:
     step: int = 0
     num_steps: int = 1
     _device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    _laps: list[tuple[str, "float | torch.cuda.Event"]] = field(default_factory=list)
+    _laps: list[tuple[str, Any]] = field(default_factory=list)
 
     def watch(self, doing: str, steps: Iterable[Item], num_steps: int) -> Iterator[Item]:
         """The steps themselves, counted as they go."""
@@ -43,22 +43,16 @@ class Progress:
             torch.cuda.synchronize(self._device)  # once an epoch, so that every mark is passed
         seconds: dict[str, float] = {}
         for (_, before), (part, after) in pairwise(self._laps):
-            seconds[part] = seconds.get(part, 0.0) + _seconds_between(before, after)
+            between = before.elapsed_time(after) / 1000 if self._device.type == "cuda" else after - before
+            seconds[part] = seconds.get(part, 0.0) + between
         self._laps = []
         return seconds
 
 
-def _mark(device: torch.device) -> "float | torch.cuda.Event":
+def _mark(device: torch.device) -> Any:
     """A moment in the device's work: a GPU is still busy with earlier things, and marks it when it gets there."""
     if device.type != "cuda":
         return time.perf_counter()
     event = torch.cuda.Event(enable_timing=True)
     event.record(torch.cuda.current_stream(device))
     return event
-
-
-def _seconds_between(before: "float | torch.cuda.Event", after: "float | torch.cuda.Event") -> float:
-    if isinstance(before, float) or isinstance(after, float):
-        return after - before  # type: ignore[operator]
-    milliseconds: float = before.elapsed_time(after)
-    return milliseconds / 1000

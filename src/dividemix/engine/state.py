@@ -1,120 +1,155 @@
-"""All that training changes: the nets, their optimisers, the generator, the histories. A checkpoint is this."""
+"""All that training changes: learners, values per sample, optimisers, generators. A checkpoint is this."""
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD
+from torch.optim import SGD, Optimizer
 
-from dividemix.config import Config
 from dividemix.engine.progress import Progress
+from dividemix.engine.settings import ScheduleSettings
 from dividemix.errors import DivergedError
 
 
 @dataclass
-class State:
-    """The state of a training after `epoch` epochs.
+class Learner:
+    """A net and what trains it."""
 
-    Shapes: K nets (DivideMix has two), n samples in a division, W epochs at most in a history.
-    """
-
-    nets: list[nn.Module]
-    optimizers: list[SGD]
-    scalers: list[torch.amp.GradScaler]  # of the loss, while nets compute in float16; idle otherwise
-    generator: torch.Generator
-    loss_history: Tensor  # (K, W, n) float64: normalised losses of the last divisions, newest last
-    plausibility_history: Tensor  # (W, n) float64: likewise, of plausibilities; empty where they are not asked for
-    epoch: int
-    progress: Progress
+    net: nn.Module
+    optimizer: Optimizer
+    scaler: torch.amp.GradScaler  # of the loss, while the net computes in float16; idle otherwise
+    average: nn.Module | None = None  # a running mean of the net's weights, which predicts in its place
 
     @classmethod
-    def start(cls, nets: list[nn.Module], num_samples: int, config: Config, *, scale_loss: bool = False) -> "State":
-        """The state before the first epoch on N samples; `scale_loss` is for nets that compute in float16."""
-        device = next(nets[0].parameters()).device
-        optimizers = [
-            SGD(
-                net.parameters(),
-                lr=config.lr,
-                momentum=config.momentum,
-                weight_decay=config.weight_decay,
-                fused=device.type in ("cpu", "cuda"),
-            )
-            for net in nets
-        ]
-        scalers = [torch.amp.GradScaler(device.type, enabled=scale_loss) for _ in nets]
-        generator = torch.Generator().manual_seed(config.seed)
-        history = torch.zeros(len(nets), 0, config.num_divided(num_samples), dtype=torch.float64)
-        return cls(nets, optimizers, scalers, generator, history, history[0].clone(), epoch=0, progress=Progress())
+    def start(cls, net: nn.Module, s: ScheduleSettings, *, scale_loss: bool = False) -> "Learner":
+        """A learner before its first step; `scale_loss` is for a net that computes in float16."""
+        device = next(net.parameters()).device
+        fused = device.type in ("cpu", "cuda")
+        optimizer = SGD(net.parameters(), lr=s.lr, momentum=s.momentum, weight_decay=s.weight_decay, fused=fused)
+        return cls(net, optimizer, torch.amp.GradScaler(device.type, enabled=scale_loss))
+
+    def descend(self, loss: Tensor) -> None:
+        """Make one step of the optimiser: theta = SGD(L, theta)."""
+        self.optimizer.zero_grad()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+
+
+@dataclass
+class State:
+    """The state of a training after `epoch` epochs."""
+
+    learners: list[Learner]
+    draws: torch.Generator  # which samples, permutations, mixing weights
+    views: torch.Generator  # augmentation, dropout
+    samples: dict[str, Tensor] = field(default_factory=dict)  # by name; dimension 0 is the training sample
+    optimizers: dict[str, Optimizer] = field(default_factory=dict)  # of a method's own, by name
+    epoch: int = 0
+    progress: Progress = field(default_factory=Progress)
+
+    @classmethod
+    def start(cls, nets: list[nn.Module], s: ScheduleSettings, *, scale_loss: bool = False) -> "State":
+        """The state before the first epoch, without what a method adds to it."""
+        generator = torch.Generator().manual_seed(s.seed)
+        return cls([Learner.start(net, s, scale_loss=scale_loss) for net in nets], draws=generator, views=generator)
+
+    @property
+    def nets(self) -> list[nn.Module]:
+        """The nets that are trained."""
+        return [learner.net for learner in self.learners]
+
+    @property
+    def predictors(self) -> list[nn.Module]:
+        """The nets that predict: running means where there are any."""
+        return [learner.average or learner.net for learner in self.learners]
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything but the epoch, as named tensors: what a checkpoint stores."""
-        named = {"generator": self.generator.get_state(), "loss_history": self.loss_history}
-        if len(self.plausibility_history):
-            named["plausibility_history"] = self.plausibility_history
-        for k, (net, optimizer) in enumerate(zip(self.nets, self.optimizers, strict=True)):
-            named |= {f"nets.{k}.{name}": tensor for name, tensor in net.state_dict().items()}
-            for i, moments in optimizer.state_dict()["state"].items():
-                if moments["momentum_buffer"] is not None:
-                    named[f"momentum.{k}.{i}"] = moments["momentum_buffer"]
-            if self.scalers[k].is_enabled():
-                scaler = self.scalers[k].state_dict()
+        named = {"generators.draws": self.draws.get_state(), "generators.views": self.views.get_state()}
+        named |= {f"samples.{name}": tensor for name, tensor in self.samples.items()}
+        for name, optimizer in self.optimizers.items():
+            named |= _named(f"optimizers.{name}.", _moments(optimizer))
+        for k, learner in enumerate(self.learners):
+            named |= _named(f"nets.{k}.", learner.net.state_dict())
+            named |= _named(f"optimizer.{k}.", _moments(learner.optimizer))
+            if learner.average is not None:
+                named |= _named(f"averages.{k}.", learner.average.state_dict())
+            if learner.scaler.is_enabled():
+                scaler = learner.scaler.state_dict()
                 named[f"scaler.{k}"] = torch.tensor([scaler["scale"], scaler["_growth_tracker"]])
         return named
 
     def load(self, named: Mapping[str, Tensor], epoch: int) -> None:
         """Become the state that `tensors()` gave after `epoch` epochs."""
         self.epoch = epoch
-        self.generator.set_state(named["generator"])
-        self.loss_history = named["loss_history"].clone()
-        self.plausibility_history = named.get("plausibility_history", self.loss_history[0, :0]).clone()
+        self.draws.set_state(named["generators.draws"])
+        self.views.set_state(named["generators.views"])
+        before, self.samples = self.samples, {}
+        for name, tensor in under("samples.", named).items():
+            existing = before.get(name)
+            if existing is not None and existing.shape == tensor.shape and existing.dtype == tensor.dtype:
+                self.samples[name] = existing
+                existing.data.copy_(tensor)  # in place, because an optimiser may train it
+            else:
+                self.samples[name] = tensor.clone()
         self.load_nets(named)
-        for k, optimizer in enumerate(self.optimizers):
-            saved = optimizer.state_dict()
-            parameters = optimizer.param_groups[0]["params"]
-            # The fused step reads memory as it lies, so a buffer has to lie as its parameter does (channels_last).
-            saved["state"] = {
-                int(i): {"momentum_buffer": torch.empty_like(parameters[int(i)], requires_grad=False).copy_(buffer)}
-                for i, buffer in under(f"momentum.{k}.", named).items()
-            }
-            optimizer.load_state_dict(saved)
-            if self.scalers[k].is_enabled() and f"scaler.{k}" in named:
+        for name, optimizer in self.optimizers.items():
+            _load_moments(optimizer, under(f"optimizers.{name}.", named))
+        for k, learner in enumerate(self.learners):
+            _load_moments(learner.optimizer, under(f"optimizer.{k}.", named))
+            if learner.scaler.is_enabled() and f"scaler.{k}" in named:
                 scale, growth_tracker = named[f"scaler.{k}"].tolist()
-                scaler = self.scalers[k].state_dict() | {"scale": scale, "_growth_tracker": int(growth_tracker)}
-                self.scalers[k].load_state_dict(scaler)
+                scaler = learner.scaler.state_dict() | {"scale": scale, "_growth_tracker": int(growth_tracker)}
+                learner.scaler.load_state_dict(scaler)
 
     def load_nets(self, named: Mapping[str, Tensor]) -> None:
-        """Give the nets, and nothing else, the weights among `named`."""
-        for k, net in enumerate(self.nets):
-            net.load_state_dict(under(f"nets.{k}.", named))
-
-    def descend(self, k: int, loss: Tensor) -> None:
-        """One step of SGD: theta(k) = SGD(L, theta(k))."""
-        optimizer, scaler = self.optimizers[k], self.scalers[k]
-        optimizer.zero_grad()
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
+        """Give the nets and their running means, and nothing else, the weights among `named`."""
+        for k, learner in enumerate(self.learners):
+            learner.net.load_state_dict(under(f"nets.{k}.", named))
+            if learner.average is not None:
+                learner.average.load_state_dict(under(f"averages.{k}.", named))
 
     def check_finite(self) -> None:
         """Raise DivergedError if a weight or a BatchNorm statistic is not finite."""
         for k, net in enumerate(self.nets):
             for name, tensor in net.state_dict().items():
                 if not tensor.isfinite().all():
-                    raise DivergedError(
-                        f"training diverged in epoch {self.epoch + 1}: {name} of net {k + 1} is not finite;"
-                        " try a smaller --lr"
-                    )
+                    problem = f"{name} of net {k + 1} is not finite; try a smaller lr"
+                    raise DivergedError(f"training diverged in epoch {self.epoch + 1}: {problem}")
 
 
-def learning_rate(epoch: int, config: Config) -> float:
-    """The rate in force after `epoch` epochs."""
-    if config.lr_schedule == "cosine":
-        return config.lr * (1 + math.cos(math.pi * epoch / config.epochs)) / 2
-    return config.lr if epoch < config.lr_drop_epoch else config.lr / 10
+def net_tensors(named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Those of a state's tensors that `load_nets` reads."""
+    return {name: tensor for name, tensor in named.items() if name.startswith(("nets.", "averages."))}
 
 
 def under(prefix: str, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose name starts with prefix, under the rest of their name."""
     return {name.removeprefix(prefix): tensor for name, tensor in named.items() if name.startswith(prefix)}
+
+
+def _named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+def _moments(optimizer: Optimizer) -> dict[str, Tensor]:
+    """What the optimiser remembers of each parameter, as PARAMETER.NAME."""
+    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
+    values = {f"{i}.{name}": value for i, moments in state.items() for name, value in moments.items()}
+    return {key: torch.as_tensor(value) for key, value in values.items() if value is not None}
+
+
+def _load_moments(optimizer: Optimizer, named: Mapping[str, Tensor]) -> None:
+    saved = optimizer.state_dict()
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    saved["state"] = {}
+    for key, tensor in named.items():
+        i, _, name = key.partition(".")
+        parameter = parameters[int(i)]
+        if tensor.shape == parameter.shape:  # a fused step needs the moments in the parameter's memory format
+            tensor = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
+        saved["state"].setdefault(int(i), {})[name] = tensor.clone()
+    optimizer.load_state_dict(saved)

@@ -1,13 +1,13 @@
-"""Saving beside the training: one thread that writes what it is given, in order, one save at a time."""
+"""Saving while training continues: one thread that runs saves in order, one at a time."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Writer:
-    """While entered, takes saves; leaving it, for whatever reason, waits for the last one.
+    """Accepts saves while entered; leaving it, even by an exception, waits for the last save.
 
-    A save that failed raises its error at the next submit, or on leaving.
+    The error of a failed save is raised by the next submit, or on leaving.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Writer:
             self._executor.shutdown()
 
     def submit(self, save: Callable[[], None]) -> None:
-        """Start a save once the one before it is done; it must hold copies of whatever training goes on to change."""
+        """Start a save once the previous one is done; it must hold copies of everything that training changes."""
         self._wait()
         self._pending = self._executor.submit(save)
 
@@ -33,5 +33,5 @@ class Writer:
             try:
                 self._pending.result()
             finally:
-                if self._pending.done():  # not so where a signal ends the waiting: leaving waits again
+                if self._pending.done():  # a signal can end the waiting earlier: leaving then waits again
                     self._pending = None

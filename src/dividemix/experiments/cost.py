@@ -1,11 +1,12 @@
-"""What the runs of a plan will cost: which of them cost the same, and how long workers take for them."""
+"""The cost of a plan's runs: which runs cost the same, how fast each kind is, how long all of them take together."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from dividemix.planning.job import Job
+from dividemix.planning.pace import Pace, measure
 
-# Settings that decide what a step costs: runs that agree in them are of one kind, and one of them is measured.
+# Settings that determine the cost of a step: runs with the same values are of one kind, and one of them is measured.
 _KIND = (
     *("data", "root", "limit_train", "image_size", "method", "device", "precision"),
     *("net", "net_width", "final_norm", "batch_size", "num_views", "co_training", "labeled_only"),
@@ -13,13 +14,26 @@ _KIND = (
 
 
 def kind_of(job: Job) -> tuple[Any, ...]:
-    """What runs of the same kind have in common."""
+    """The values that runs of the same kind share."""
     values = job.values()
-    return tuple(values[name] for name in _KIND)
+    return tuple(values.get(name) for name in _KIND)
+
+
+def measure_pace(job: Job, *, num_threads: int) -> Pace:
+    """The pace of runs of the job's kind with so many threads, measured here; InputError if job or data is wrong."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        return measure(job)
+    finally:
+        torch.set_num_threads(before)
+        torch.cuda.empty_cache()  # the runs need the device's memory
 
 
 def makespan(seconds: Sequence[float], num_workers: int) -> float:
-    """How long workers take for runs that they start in this order, each when it is free."""
+    """The time for runs in this order, if each worker starts the next run as soon as it is free."""
     free = [0.0] * num_workers
     for run in seconds:
         free.sort()

@@ -1,26 +1,22 @@
-"""Runs that are trained to their end: which are, and their epochs; no torch import until epochs are read."""
+"""What finished runs left: their epochs, the files they skipped, and the machines that trained them."""
 
 from pathlib import Path
 
 from dividemix.errors import InputError
 from dividemix.experiments.plans import PlannedRun
 from dividemix.experiments.results import Rows
-from dividemix.planning.job import Job, read_settings
+from dividemix.runs.directory import RunDirectory
 
 _TRAIN_AGAIN = "move {} away, and the run is trained again"
 
 
 def is_finished(run: PlannedRun, folder: Path) -> bool:
-    """Whether the run's directory in the folder holds it, trained to its end.
-
-    Raises:
-        InputError: if another run is there, or a damaged one.
-    """
+    """Whether the folder has the run, trained to its end; InputError if its directory has another or a damaged run."""
     path = folder / run.name
     if not (path / "config.yaml").is_file():
         return False
     try:
-        stored = Job.of(read_settings(path / "config.yaml"))
+        stored = RunDirectory(path).read_job()
     except InputError as error:
         raise InputError(f"{error}; {_TRAIN_AGAIN.format(path)}") from error
     difference = run.job.difference(stored)
@@ -28,18 +24,12 @@ def is_finished(run: PlannedRun, folder: Path) -> bool:
         difference = f"the run there has data {stored.data}, not {run.job.data}"
     if difference:
         raise InputError(f"{path}: {difference}: move it away or use another --out")
-    return (path / "summary.json").is_file()
+    return (path / "summary.json").is_file() and (path / "report.html").is_file()
 
 
 def read_epochs(run: PlannedRun, folder: Path) -> Rows:
-    """Every epoch of a finished run.
-
-    Raises:
-        InputError: if one is missing or damaged, since figures would be wrong without it.
-    """
-    from dividemix.runs.directory import RunDirectory
-
-    path, num_epochs = folder / run.name, run.job.config.epochs
+    """Every epoch of a finished run; InputError if one is missing or damaged: figures would be wrong without it."""
+    path, num_epochs = folder / run.name, run.job.settings.epochs
     try:
         rows = RunDirectory(path).read_rows()
     except InputError:
@@ -52,16 +42,20 @@ def read_epochs(run: PlannedRun, folder: Path) -> Rows:
     return rows
 
 
-def what_was_left_out(run: PlannedRun, folder: Path) -> str | None:
-    """What of its data a finished run could not use, in a line; None if it used all.
-
-    Raises:
-        InputError: if that cannot be read.
-    """
-    from dividemix.runs.directory import RunDirectory
-
+def skipped_words(run: PlannedRun, folder: Path) -> str | None:
+    """Which files of its data a finished run skipped, in one line; None if none; InputError if it cannot be read."""
     skipped = RunDirectory(folder / run.name).read_skipped()
     if not skipped:
         return None
     more = f", and {len(skipped) - 1:,} more" if len(skipped) > 1 else ""
-    return f"Left out of {run.job.data} (skipped.csv of its runs): {skipped[0].path}: {skipped[0].reason}{more}."
+    return f"Skipped in {run.job.data} (skipped.csv of its runs): {skipped[0].path}: {skipped[0].reason}{more}."
+
+
+def machines_of(run: PlannedRun, folder: Path) -> list[str]:
+    """The machines that trained the run, each in a few words, as env.json has them."""
+    machines = []
+    for one in RunDirectory(folder / run.name).read_environments():
+        name = one.get("processor") if one.get("device") == "cpu" else one.get("device")
+        system = str(one.get("platform")).partition("-")[0]
+        machines.append(f"{name}, {one.get('num_threads')} of {one.get('num_cores')} cores, {system}")
+    return machines

@@ -1,4 +1,4 @@
-"""Each table and figure as a plan: which runs it needs, and which figure of which runs goes where; no torch import."""
+"""Each table and figure as a plan: which runs it needs, and which figure of which runs goes where. No torch import."""
 
 import hashlib
 import json
@@ -13,22 +13,13 @@ from dividemix.errors import InputError
 from dividemix.experiments import FIGURES
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.results import Measure
-from dividemix.experiments.setups import (
-    ASYMMETRIC,
-    CLOTHING1M,
-    COLUMNS,
-    METHOD_CHANGES,
-    SYMMETRIC,
-    Setup,
-    describe,
-    make_job,
-)
+from dividemix.experiments.setups import ASYMMETRIC, CHANGES, CLOTHING1M, COLUMNS, SYMMETRIC, Setup, describe, make_job
 from dividemix.planning.job import Job
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A training with the name of its run directory."""
+    """A training and the name of its run directory."""
 
     name: str
     job: Job
@@ -36,7 +27,7 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a figure of ours comes from: runs that differ in the seed only, and what is read off each."""
+    """Where a figure of ours comes from: runs that differ only in the seed, and what is read from each."""
 
     runs: tuple[PlannedRun, ...]
     measure: Measure | None = None  # None for a drawing
@@ -58,48 +49,45 @@ class Plan:
 
     @property
     def stem(self) -> str:
-        """The name of its files: with the data at mini scale, where either of two may stand for CIFAR-10."""
+        """The name of its files; at mini scale it has the data, since another set may replace CIFAR-10."""
         return f"{self.name}-{self.scale}" + (f"-{self.runs[0].job.data}" if self.scale == "mini" else "")
 
 
 def make_plan(
     name: str, scale: str, *, num_seeds: int = 1, root: str | None = None, weights: str | None = None
 ) -> Plan:
-    """The plan of a table or figure.
-
-    Raises:
-        InputError: for what this scale does not have.
-    """
+    """The plan of a table or figure; InputError if there is none at this scale, or none with these options."""
     if scale == "mini" and name in ("table3", "table4"):
-        raise InputError(f"{name} has no mini scale, since its noise is that of its own images: use --scale paper")
+        raise InputError(f"{name} has no mini scale, since its noise is that of its own images; use --scale paper")
+    given = {"root": root, "weights": weights}
     if name in FIGURES:
         if num_seeds > 1:
-            raise InputError(f"--seeds {num_seeds}: {name} shows one run of each kind, not a mean; leave it out")
-        plan = _figure(name, scale, root, weights)
+            raise InputError(f"--seeds {num_seeds}: {name} shows one run of each kind, not a mean; remove --seeds")
+        plan = _figure(name, scale, given)
     else:
-        plan = _table(name, scale, num_seeds, root, weights)
+        plan = _table(name, scale, num_seeds, given)
     if weights is not None and not any(run.job.data == CLOTHING1M.data for run in plan.runs):
         raise InputError(f"--weights {weights}: {name} at {scale} scale starts from none; only Clothing1M does")
     return plan
 
 
 def run_name(job: Job, scale: str) -> str:
-    """A name that stays the same for the same training and is another for any other.
+    """A name that is the same for the same training and differs for any other.
 
-    It holds a hash of all settings that differ from their defaults, so that a setting added later renames no run.
+    It has a hash of all settings that differ from their defaults: a setting that is added later renames no run.
     """
-    defaults = Job(data="").values()
+    defaults = Job.of({"data": "", "method": job.method}).values()
     identity = {"data": job.data} | job.identity
     values = {key: value for key, value in identity.items() if value != defaults[key]}
     digest = hashlib.blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=4).hexdigest()
     ablations = [f"no_{name}" for name in ("co_training", "refine_labels") if not values.get(name, True)]
-    ablations += [f"{job.config.num_views}_views"] if "num_views" in values else []
-    words = (scale, job.data, job.noise, job.method, *ablations, f"seed{job.config.seed}", digest)
+    ablations += [f"{values['num_views']}_views"] if "num_views" in values else []
+    words = (scale, job.data, job.noise, job.method, *ablations, f"seed{job.settings.seed}", digest)
     return re.sub(r"[^\w.-]+", "-", "-".join(word for word in words if word != "none"))
 
 
 def to_yaml(plan: Plan) -> str:
-    """The exact settings of each run as YAML: what all share under `common`, and the rest under each run's name."""
+    """The exact settings of each run as YAML: those that all share under `common`, the rest under each run's name."""
     jobs = {run.name: run.job.values() for run in plan.runs}
     first = next(iter(jobs.values()))
     common = {key: value for key, value in first.items() if all(values[key] == value for values in jobs.values())}
@@ -109,45 +97,42 @@ def to_yaml(plan: Plan) -> str:
     return text
 
 
-def _planned(job: Job, scale: str) -> PlannedRun:
+def _plan_run(setup: Setup, scale: str, given: Mapping[str, Any]) -> PlannedRun:
+    job = make_job(setup, scale, given)
     return PlannedRun(run_name(job, scale), job)
 
 
-def _table(name: str, scale: str, num_seeds: int, root: str | None, weights: str | None) -> Plan:
+def _table(name: str, scale: str, num_seeds: int, given: Mapping[str, Any]) -> Plan:
     table = PUBLISHED[name]
     sources: dict[Hashable, Source] = {}
-    for method in (method for method in table.methods if method in METHOD_CHANGES):
-        for column, setup in COLUMNS[name].items():
-            if scale == "mini" and setup.data != "cifar10":  # neither small set has a hundred classes
+    for method in (method for method in table.methods if method in CHANGES):
+        for column in table.columns:
+            setup = COLUMNS[name][column]
+            if scale == "mini" and setup.data != "cifar10":  # neither small set has 100 classes
                 continue
-            jobs = [
-                make_job(setup, scale, seed=seed, root=root, weights=weights, changes=METHOD_CHANGES[method])
-                for seed in range(1, num_seeds + 1)
-            ]
-            runs = tuple(_planned(job, scale) for job in jobs)
+            changes = [{**given, **CHANGES[method], "seed": seed} for seed in range(1, num_seeds + 1)]
+            runs = tuple(_plan_run(setup, scale, each) for each in changes)
             for kind in table.kinds:
                 sources[method, column, kind] = Source(runs, _measure(name, method, column, kind))
-    notes = tuple(_NOTES.get(name, ()))
+    notes = _NOTES.get(name, ())
     if scale == "mini":
         notes = (_mini_note(next(iter(sources.values())).runs[0].job), *notes)
     return Plan(name, scale, sources, notes)
 
 
 def _measure(table: str, method: str, column: str, kind: str) -> Measure:
-    """What is read off a run for a cell."""
+    """What is read from a run for a cell."""
     if table == "table4":
-        return Measure("best", {"WebVision": "test", "ILSVRC12": "ilsvrc12"}[column] + f"_{_TOP_KEYS[kind]}")
+        return Measure("best", _WEBVISION_KEYS[column] + _TOP_KEYS[kind])
+    if table == "table8":
+        return Measure("hours", "seconds")
     if table == "table9":
-        return Measure("mean_mix", f"profile.{_PART_KEYS[column]}")
-    key = "test_acc_by_net.0" if method == "DivideMix with theta(1) test" else "test_acc"
-    return {
-        "best": Measure("best", key),
-        "last": Measure("last", key),
-        "accuracy": Measure("selected", key) if table == "table3" else Measure("best", key),
-        "hours": Measure("hours", "seconds"),
-    }[kind]
+        return Measure("mean", f"profile.{_PART_KEYS[column]}", phase="mix")
+    how = "selected" if table == "table3" else "last" if kind == "last" else "best"
+    return Measure(how, "test_acc_by_net.0" if method == "DivideMix with theta(1) test" else "test_acc")
 
 
+_WEBVISION_KEYS = {"WebVision": "test_", "ILSVRC12": "other_tests.ilsvrc12."}
 _TOP_KEYS = {"top-1": "acc", "top-5": "top5"}
 _PART_KEYS = {"Co-Divide": "co_divide", "Data MixMatch": "mixmatch", "Forward-Backward": "forward_backward"}
 
@@ -160,7 +145,8 @@ def _mini_note(job: Job) -> str:
     )
 
 
-_NOTES = {
+_V100 = "The paper's runs had one Nvidia V100. It does not say which noise: ours is 50 % symmetric."
+_NOTES: dict[str, tuple[str, ...]] = {
     "table3": ("Ours is the test accuracy of the epoch that is best on the validation images.",),
     "table4": (
         "The paper does not say which epoch its figures are of: each of ours is of the best one on its own images.",
@@ -169,32 +155,27 @@ _NOTES = {
         "The paper does not say which epoch its figures are of: ours are of the best one.",
         "Table 7 has no lambda_u for 40 and 60 %: ours is that of 50 %.",
     ),
-    "table8": ("The paper's runs had one Nvidia V100. It does not say which noise: ours is 50 % symmetric.",),
-    "table9": (
-        "The paper's runs had one Nvidia V100. It does not say which noise: ours is 50 % symmetric.",
-        "Ours are means over the epochs after warm-up; testing and saving are left out.",
-    ),
+    "table8": (_V100,),
+    "table9": (_V100, "Ours are means over the epochs after warm-up; testing and saving are not included."),
 }
 
 
-def _figure(name: str, scale: str, root: str | None, weights: str | None) -> Plan:
-    def source(setup: Setup, changes: Mapping[str, Any]) -> Source:
-        return Source((_planned(make_job(setup, scale, seed=1, root=root, weights=weights, changes=changes), scale),))
-
+def _figure(name: str, scale: str, given: Mapping[str, Any]) -> Plan:
     mini = scale == "mini"
-    sources: dict[Hashable, Source]
+    panels: dict[str, tuple[Setup, dict[str, Any]]]
     if name == "figure2":
         # The rate stays what it is at the paper's epoch 20.
         changes: dict[str, Any] = {"warmup_epochs": 10} | ({"lr_drop_epoch": 20} if mini else {})
-        sources = {
-            "without penalty": source(ASYMMETRIC, changes | {"epochs": 10, "confidence_penalty": False}),
-            "with penalty": source(ASYMMETRIC, changes | {"epochs": 10}),
-            "ten epochs on": source(ASYMMETRIC, changes | {"epochs": 20}),
+        panels = {
+            "without penalty": (ASYMMETRIC, changes | {"epochs": 10, "confidence_penalty": False}),
+            "with penalty": (ASYMMETRIC, changes | {"epochs": 10}),
+            "ten epochs on": (ASYMMETRIC, changes | {"epochs": 20}),
         }
     elif name == "figure3":
-        sources = {column: source(setup, {}) for column, setup in SYMMETRIC.items()}
+        panels = {column: (setup, {}) for column, setup in SYMMETRIC.items() if setup.data == "cifar10"}
     elif name == "figure4":
-        sources = {"images": source(ASYMMETRIC if mini else CLOTHING1M, {})}
+        panels = {"images": (ASYMMETRIC if mini else CLOTHING1M, {})}
     else:
-        sources = {"features": source(SYMMETRIC["CIFAR-10 sym. 80 %"], {} if mini else {"epochs": 200})}
-    return Plan(name, scale, sources)
+        panels = {"features": (SYMMETRIC["CIFAR-10 sym. 80 %"], {} if mini else {"epochs": 200})}
+    runs = {panel: _plan_run(setup, scale, {**given, **changes}) for panel, (setup, changes) in panels.items()}
+    return Plan(name, scale, {panel: Source((run,)) for panel, run in runs.items()})

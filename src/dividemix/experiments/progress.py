@@ -1,7 +1,6 @@
-"""What a person sees while runs train: a bar for each on a terminal, plain lines elsewhere."""
+"""What a person sees while runs train: a bar for each run on a terminal, plain lines elsewhere."""
 
 import time
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -21,57 +20,50 @@ class RunsDisplay:
         self._num_ended = 0
         self._began: dict[PlannedRun, float] = {}
         self._bars: dict[PlannedRun, TaskID] = {}
-        self._progress = Progress(
+        self._progress = Progress(  # bars that are not started show nothing
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[score]}"),
             TimeElapsedColumn(),
             console=console,
             transient=True,
         )
+        self._all = self._progress.add_task("all runs", total=num_runs, score="")
 
     def __enter__(self) -> "RunsDisplay":
         if self._console.is_terminal:
             self._progress.start()
-            self._all = self._progress.add_task("all runs", total=self._num_runs, said="")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._console.is_terminal:
             self._progress.stop()
 
     def show(self, event: Event) -> None:
         """Show one event."""
-        run, num_epochs = event.run, event.run.job.config.epochs
+        run, num_epochs = event.run, event.run.job.settings.epochs
         if event.kind == "began":
             self._began[run] = time.monotonic()
-            if self._console.is_terminal:
-                self._bars[run] = self._progress.add_task(run.name, total=num_epochs, said="")
-            else:
-                self._say(f"{run.name}: begins")
+            self._bars[run] = self._progress.add_task(run.name, total=num_epochs, score="")
+            if not self._console.is_terminal:
+                self._print(f"{run.name}: begins")
         elif event.kind == "epoch" and event.row is not None:
             epoch, accuracy = event.row["epoch"], event.row["test_acc"]
-            said = "" if accuracy is None else f"test {accuracy:.2f} %"
-            if self._console.is_terminal:
-                self._progress.update(self._bars[run], completed=epoch, said=said)
-            elif epoch * _LINES_A_RUN // num_epochs > (epoch - 1) * _LINES_A_RUN // num_epochs:
-                self._say(f"{run.name}: epoch {epoch}/{num_epochs}  {said}")
-        elif event.kind == "said":
-            self._say(f"{run.name}: {event.said}")
+            score = "" if accuracy is None else f"test {accuracy:.2f} %"
+            self._progress.update(self._bars[run], completed=epoch, score=score)
+            is_due = epoch * _LINES_A_RUN // num_epochs > (epoch - 1) * _LINES_A_RUN // num_epochs
+            if is_due and not self._console.is_terminal:
+                self._print(f"{run.name}: epoch {epoch}/{num_epochs}  {score}")
+        elif event.kind == "printed":
+            self._print(f"{run.name}: {event.line}")
         elif event.kind == "ended":
-            self._end(event)
-
-    def _end(self, event: Event) -> None:
-        self._num_ended += 1
-        if self._console.is_terminal:
-            self._progress.remove_task(self._bars.pop(event.run))
+            self._num_ended += 1
+            self._progress.remove_task(self._bars.pop(run))
             self._progress.update(self._all, completed=self._num_ended)
-        took = time.monotonic() - self._began[event.run]
-        ending = f"failed: {event.error}" if event.error else f"finished in {took:.0f} s"
-        self._say(f"[{self._num_ended}/{self._num_runs}] {event.run.name}: {ending}")
+            took = time.monotonic() - self._began[run]
+            result = f"failed: {event.error}" if event.error else f"finished in {took:.0f} s"
+            self._print(f"[{self._num_ended}/{self._num_runs}] {run.name}: {result}")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         self._console.print(line, soft_wrap=True)

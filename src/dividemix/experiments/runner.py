@@ -1,55 +1,53 @@
-"""dividemix reproduce: what the runs of a plan will cost, the runs themselves, and the table or figure they make."""
+"""dividemix reproduce: announce the cost of a plan's runs, train them, and make the table or figure from them."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from dividemix import atomic
+from dividemix.data.builtin import BUILT_IN
 from dividemix.engine.interrupts import Interrupted, Interrupts
-from dividemix.engine.lock import exclusive
 from dividemix.errors import InputError
-from dividemix.experiments import FIGURES, table_display, tables
-from dividemix.experiments.cost import kind_of, makespan
-from dividemix.experiments.finished import is_finished, read_epochs, what_was_left_out
-from dividemix.experiments.machine import machines_of, num_threads_each
+from dividemix.experiments import FIGURES, figures, table_display, tables
+from dividemix.experiments.cost import kind_of, makespan, measure_pace
+from dividemix.experiments.finished import is_finished, machines_of, read_epochs, skipped_words
 from dividemix.experiments.plans import Plan, PlannedRun
-from dividemix.experiments.pool import measure_pace, train_all
+from dividemix.experiments.pool import num_threads_each, train_all
 from dividemix.experiments.progress import RunsDisplay
 from dividemix.experiments.setups import describe
+from dividemix.lock import exclusive
 
 if TYPE_CHECKING:
     from dividemix.data.source import Source
 
 
 def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console: Console) -> int:
-    """Train what is not trained yet in out/runs, and write the plan's table or figure to out.
+    """Train the runs that are not finished in out/runs, and write the plan's table or figure to out.
 
-    Returns the exit code: 1 if a run failed (what the others gave is written all the same), or that of a signal.
-
-    Raises:
-        InputError: before anything is trained, for data, weights or packages that are missing, and for damaged runs.
+    Returns the exit code: 1 if a run failed (a table is still written, without it), or that of a signal. InputError,
+    before anything is trained, if data, weights or packages are missing or a run is damaged.
     """
     refuse_missing_data(plan)
-    draw = _drawing(plan)  # before hours are spent on what it could not draw
+    if plan.name in FIGURES:
+        figures.require_packages(plan.name)  # before hours are spent on runs that cannot be drawn
     folder = out / "runs"
     folder.mkdir(parents=True, exist_ok=True)
-    with exclusive(folder, "another reproduction is at work here: wait for it, or use another --out"):
-        return _reproduce(plan, folder, draw, num_workers=num_workers, command=command, console=console)
+    with exclusive(folder, "another reproduction is running here: wait for it, or use another --out"):
+        return _reproduce(plan, folder, num_workers=num_workers, command=command, console=console)
 
 
-def _reproduce(
-    plan: Plan, folder: Path, draw: "_Draw | None", *, num_workers: int, command: str, console: Console
-) -> int:
+def _reproduce(plan: Plan, folder: Path, *, num_workers: int, command: str, console: Console) -> int:
     finished = [run for run in plan.runs if is_finished(run, folder)]
     for run in finished:
         read_epochs(run, folder)
-        what_was_left_out(run, folder)
+        skipped_words(run, folder)
     todo = [run for run in plan.runs if run not in finished]
-    # By the runs of the plan, not by those left: gone on with as before, a run has as many threads and the same bits.
+    # All runs of the plan count, not only those left: a resumed run has as many threads as before, so the same bits.
     num_workers = min(num_workers, len(plan.runs))
     num_threads = num_threads_each(num_workers)
     console.print(f"{plan.name}, {plan.scale} scale: {_runs(len(plan.runs))}, {len(finished)} finished")
@@ -67,14 +65,15 @@ def _reproduce(
     except Interrupted as interrupt:
         num_finished = sum(is_finished(run, folder) for run in plan.runs)
         console.print(
-            f"stopped by {interrupt}: {num_finished} of {_runs(len(plan.runs))} finished. Go on with the same command.",
+            f"stopped by {interrupt}: {num_finished} of {_runs(len(plan.runs))} finished."
+            " Continue with the same command.",
             soft_wrap=True,
         )
         return 128 + interrupt.number
-    if draw is None:
+    if plan.name not in FIGURES:
         written = _write_table(plan, folder, command, console)
     else:
-        written = [] if failed else draw(plan, folder, folder.parent)
+        written = [] if failed else figures.draw(plan, folder, folder.parent)
     for path in written:
         console.print(f"written: {path}", soft_wrap=True)
     for name, error in failed.items():
@@ -83,59 +82,52 @@ def _reproduce(
 
 
 def refuse_missing_data(plan: Plan) -> None:
-    """Raise InputError for data, or weights to start from, that are not named, cannot be read or do not fit."""
-    from dividemix.data.readers import READERS
-    from dividemix.data.readers.cifar import CIFARS
-    from dividemix.data.readers.clothing1m import list_clothing1m
-    from dividemix.data.readers.webvision import list_webvision
+    """Raise InputError unless the data and the weights that the runs start from are named and can be read."""
     from dividemix.nets.build import build_net
     from dividemix.nets.weights import load_weights
 
     for job in (run.job for run in plan.runs):
-        if job.data != "fashion" and job.root is None:
-            raise InputError(f"{plan.name} at {plan.scale} scale needs {job.data}: say where it lies with --root DIR")
-        if job.data == "clothing1m" and job.weights is None:
-            raise InputError(f"{plan.name} starts from ImageNet's weights of ResNet-50: give them as --weights FILE")
-    starts = {(run.job.weights, run.job.config.net): run.job.config for run in plan.runs if run.job.weights}
-    for (path, _), config in starts.items():  # the head is new in any case, and the size of images does not matter
-        load_weights(build_net(config, num_classes=2, image_shape=(64, 64, 3), seed=0), Path(str(path)))
+        built_in = BUILT_IN[job.data]
+        if built_in.needs_root and job.root is None:
+            raise InputError(f"{plan.name} at {plan.scale} scale needs {job.data}: give its folder as --root DIR")
+        if built_in.weights and job.weights is None:
+            raise InputError(f"{plan.name} starts from {built_in.weights}: give them as --weights FILE")
+    starts = {(run.job.weights, run.job.settings.net): run.job.settings for run in plan.runs if run.job.weights}
+    for (path, _), s in starts.items():  # the head is always new, and the size of images does not matter
+        load_weights(build_net(s, num_classes=2, image_shape=(64, 64, 3), seed=0), Path(str(path)))
     for data, root in dict.fromkeys((run.job.data, run.job.root) for run in plan.runs):
         if root is None:
             continue
-        if data in CIFARS:
-            _refuse_subset(READERS[data](Path(root)), root, plan)
+        if lister := BUILT_IN[data].lister:  # looking for each of a million files would take too long
+            resolve_name(lister)(Path(root))
         else:
-            {"clothing1m": list_clothing1m, "webvision": list_webvision}[data](Path(root))
+            _refuse_subset(resolve_name(BUILT_IN[data].reader)(Path(root)), root, plan)
 
 
-def _refuse_subset(cifar: "Source", root: str, plan: Plan) -> None:
-    """Raise InputError if a part of a CIFAR set stands for the whole at paper scale."""
-    sizes = len(cifar.train_labels), len(cifar.test_labels if cifar.test_labels is not None else ())
-    if plan.scale == "paper" and sizes != (50_000, 10_000):
+def _refuse_subset(source: "Source", root: str, plan: Plan) -> None:
+    """Raise InputError if the data set is incomplete and the scale is the paper's."""
+    name, whole = source.name, BUILT_IN[source.name].num_images
+    found = {"train": len(source.train_labels), "test": 0 if source.test_labels is None else len(source.test_labels)}
+    if plan.scale == "paper" and found != whole:
         raise InputError(
-            f"{root}: has {sizes[0]:,} training and {sizes[1]:,} test images of {cifar.name}, where the paper's scale"
-            f" needs 50,000 and 10,000; dividemix data check {cifar.name} --root {root} shows which files are cut"
+            f"{root} has {found['train']:,} training and {found['test']:,} test images of {name}: paper scale needs"
+            f" {whole['train']:,} and {whole['test']:,}; dividemix data check {name} --root {root} lists damaged files"
         )
 
 
 def announce_cost(
     runs: Sequence[PlannedRun], folder: Path, *, num_workers: int, num_threads: int, console: Console
 ) -> None:
-    """Measure a few steps of each kind of run and say what all will take."""
+    """Measure a few steps of each kind of run and print how long all will take."""
     console.print("measuring a few steps of each kind of run ...")
-    paces = {}
-    for run in runs:
-        if kind_of(run.job) not in paces:
-            paces[kind_of(run.job)] = measure_pace(run.job, folder, num_threads=num_threads)
+    jobs = {kind_of(run.job): run.job for run in runs}
+    paces = {kind: measure_pace(job, num_threads=num_threads) for kind, job in jobs.items()}
     seconds = [_share_left(run, folder) * paces[kind_of(run.job)].seconds(run.job) for run in runs]
-    counts: Counter[str] = Counter()
-    totals: Counter[str] = Counter()
+    costs: dict[str, list[float]] = {}
     for run, cost in zip(runs, seconds, strict=True):
-        kind = f"{run.job.method}, {describe(run.job)}"
-        counts[kind] += 1
-        totals[kind] += round(cost)
-    for kind, count in counts.items():
-        console.print(f"  {count} x {kind}: about {_duration(totals[kind] / count)} each", soft_wrap=True)
+        costs.setdefault(f"{run.job.method}, {describe(run.job)}", []).append(cost)
+    for words, each in costs.items():
+        console.print(f"  {len(each)} x {words}: about {_duration(statistics.fmean(each))} each", soft_wrap=True)
     cores = "1 core" if num_threads == 1 else f"{num_threads} cores"
     console.print(
         f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time on {cores} each",
@@ -144,10 +136,10 @@ def announce_cost(
 
 
 def _share_left(run: PlannedRun, folder: Path) -> float:
-    """The share of the run's epochs that are still to be trained."""
+    """The share of the run's epochs that are not trained yet."""
     metrics = folder / run.name / "metrics.jsonl"
     num_done = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
-    return max(0.0, 1 - num_done / run.job.config.epochs)
+    return max(0.0, 1 - num_done / run.job.settings.epochs)
 
 
 def _runs(number: int) -> str:
@@ -160,32 +152,16 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-_Draw = Callable[[Plan, Path, Path], list[Path]]  # from the runs in one folder to files in another
-
-
-def _drawing(plan: Plan) -> _Draw | None:
-    """What draws the plan's figure, None for a table; raises InputError at once if its packages are missing."""
-    if plan.name not in FIGURES:
-        return None
-    from dividemix.experiments import figures
-
-    figures.require_packages(plan.name)
-    return figures.draw
-
-
 def _write_table(plan: Plan, folder: Path, command: str, console: Console) -> list[Path]:
-    """Print the table and write it beside the folder of its runs, as Markdown and CSV."""
+    """Print the table and write it next to the folder of its runs, as Markdown and CSV."""
     finished = [run for run in plan.runs if is_finished(run, folder)]
     cells = tables.fill(plan, {run.name: read_epochs(run, folder) for run in finished})
-    remarks = sorted({line for run in finished if (line := what_was_left_out(run, folder)) is not None})
-    remarks += sorted({f"Machine: {machine}" for run in plan.runs for machine in machines_of(folder / run.name)})
-    contents = {
-        folder.parent / f"{plan.stem}.md": tables.to_markdown(plan, cells, command=command, remarks=remarks),
-        folder.parent / f"{plan.stem}.csv": tables.to_csv(plan, cells),
-    }
-    for path, content in contents.items():
-        atomic.write_text(path, content)
+    remarks = sorted({line for run in finished if (line := skipped_words(run, folder)) is not None})
+    remarks += sorted({f"Machine: {machine}" for run in plan.runs for machine in machines_of(run, folder)})
+    written = [folder.parent / f"{plan.stem}.{extension}" for extension in ("md", "csv")]
+    atomic.write_text(written[0], tables.to_markdown(plan, cells, command=command, remarks=remarks))
+    atomic.write_text(written[1], tables.to_csv(plan, cells))
     table_display.show(console, tables.to_grid(plan, cells), tables.heading(plan))
     for remark in (*plan.notes, *remarks):
         console.print(remark, soft_wrap=True)
-    return list(contents)
+    return written

@@ -1,63 +1,53 @@
-"""What the columns and rows of the paper's tables train, at full scale and at mini scale, as jobs; no torch import."""
+"""What the columns and rows of the paper's tables train, at full scale and at mini scale, as jobs. No torch import."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dividemix.planning.job import Job
-from dividemix.planning.presets import preset_fields
+from dividemix.data.builtin import BUILT_IN
+from dividemix.planning.job import Job, known_to
+from dividemix.planning.plan import make_draft
+from dividemix.planning.presets import find_preset, preset_settings
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Data, the noise put on it, and the preset that has the paper's numbers for the two."""
+    """Data, the noise that is added to it, and the preset with the paper's numbers for the two."""
 
     data: str
     noise: str
     preset: str
 
 
-def make_job(
-    setup: Setup,
-    scale: str,
-    *,
-    seed: int,
-    root: str | None,
-    weights: str | None = None,
-    changes: Mapping[str, Any] | None = None,
-) -> Job:
-    """The setup as a job: at paper scale its preset in float32, at mini scale the same preset laid under a small one.
+def make_job(setup: Setup, scale: str, given: Mapping[str, Any]) -> Job:
+    """The setup as a job: at paper scale its preset in float32, at mini scale the preset with smaller sizes.
 
-    At mini scale the data is CIFAR-10's where there is a root, and the embedded set's where there is none.
+    Settings that are given win. At mini scale the data is CIFAR-10 if a root is given, else the embedded set.
     """
-    settings: dict[str, Any] = {"data": setup.data, "root": root, "weights": weights, "noise": setup.noise}
-    settings |= preset_fields(setup.preset)
+    settings: dict[str, Any] = {"data": setup.data, "noise": setup.noise}
+    settings |= dataclasses.asdict(preset_settings(setup.preset))  # all of them: the planner scales no length
     if scale == "mini":
-        settings |= _MINI_FASHION if root is None else _MINI_CIFAR10
+        settings |= _MINI_FASHION if given.get("root") is None else _MINI_CIFAR10
     else:
         settings["precision"] = "float32"
-    return Job.of(settings | dict(changes or {}) | {"seed": seed})
+    settings |= given
+    method = settings.get("method", find_preset(setup.preset).method)
+    return make_draft(known_to(method, settings), preset=setup.preset).job
 
 
 def describe(job: Job) -> str:
     """The size of a job in words, for titles."""
-    config = job.config
     images = DATA_NAMES.get(job.data, job.data)
     if job.limit_train:
         images = f"{job.limit_train:,} images of {images}"
-    return f"{images}, {config.net_words}, {config.epochs} epochs"
+    return f"{images}, {job.settings.net_words}, {job.settings.epochs} epochs"
 
 
-DATA_NAMES = {
-    "fashion": "the embedded Fashion-MNIST set",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "clothing1m": "Clothing1M",
-    "webvision": "WebVision, first 50 classes",
-}
+DATA_NAMES = {name: built_in.title for name, built_in in BUILT_IN.items()}
 
-# For two cores: a tenth of the images and fewer, a small net, a fifth of the epochs and fewer.
-# The algorithm and its parameters for each noise stay the paper's.
+# For two cores: at most a tenth of the images, a small net, at most a fifth of the epochs.
+# The algorithm and its parameters for each noise are the paper's.
 _MINI: dict[str, Any] = {"net": "small_cnn", "net_width": 16, "batch_size": 32}
 _MINI_FASHION: dict[str, Any] = _MINI | {
     "data": "fashion",
@@ -71,44 +61,44 @@ _MINI_FASHION: dict[str, Any] = _MINI | {
 _MINI_CIFAR10: dict[str, Any] = _MINI | {
     "limit_train": 5000,
     "epochs": 54,
-    "warmup_epochs": 24,  # half the steps of the paper's; after 6 epochs the nets guess too poorly at 80 %
+    "rampup_epochs": 16,
+    "warmup_epochs": 24,  # half of the paper's steps; after 6 epochs the nets guess too poorly at 80 %
     "lr_drop_epoch": 44,  # so that the ten epochs of "last" come after it, as they do in the paper
 }
 
 
-def _symmetric(rate: int, data: str = "cifar10") -> Setup:
-    return Setup(data, f"symmetric:{rate / 100:g}", f"{data}-sym-{rate}")
+def _symmetric(noise: str, rates: tuple[int, ...]) -> dict[str, Setup]:
+    """Both CIFAR sets with noise of each rate (%). Table 7 has no lambda_u for 40 and 60 %: that of 50 % is used."""
+    return {
+        f"{DATA_NAMES[data]} sym. {rate} %": Setup(
+            data, f"{noise}:{rate / 100:g}", f"{data}-sym-{50 if rate in (40, 60) else rate}"
+        )
+        for data in ("cifar10", "cifar100")
+        for rate in rates
+    }
 
 
-def _symmetric_other(rate: int, data: str = "cifar10") -> Setup:
-    """Noise of Table 6; Table 7 has no lambda_u for its rates of 40 and 60 %, so theirs is that of 50 %."""
-    return Setup(data, f"symmetric_other:{rate / 100:g}", f"{data}-sym-{50 if rate in (40, 60) else rate}")
-
-
+SYMMETRIC = _symmetric("symmetric", (20, 50, 80, 90))
 ASYMMETRIC = Setup("cifar10", "asymmetric:0.4", "cifar10-asym-40")
 CLOTHING1M = Setup("clothing1m", "none", "clothing1m")
-WEBVISION = Setup("webvision", "none", "webvision")
-HALF = _symmetric(50)  # where the paper does not say which noise
-RATES = (20, 50, 80, 90)
-SYMMETRIC = {f"CIFAR-10 sym. {rate} %": _symmetric(rate) for rate in RATES}
-_SYMMETRIC100 = {f"CIFAR-100 sym. {rate} %": _symmetric(rate, "cifar100") for rate in RATES}
+_WEBVISION = Setup("webvision", "none", "webvision")
+_HALF = SYMMETRIC["CIFAR-10 sym. 50 %"]  # where the paper does not say which noise
 
-# The columns of each table by what is trained for them.
+# What is trained for the columns of each table.
 COLUMNS: dict[str, dict[str, Setup]] = {
-    "table1": SYMMETRIC | _SYMMETRIC100,
+    "table1": SYMMETRIC,
     "table2": {"CIFAR-10 asym. 40 %": ASYMMETRIC},
     "table3": {"Clothing1M": CLOTHING1M},
-    "table4": {"WebVision": WEBVISION, "ILSVRC12": WEBVISION},
-    "table5": SYMMETRIC | {"CIFAR-10 asym. 40 %": ASYMMETRIC} | _SYMMETRIC100,
-    "table6": {f"CIFAR-10 sym. {rate} %": _symmetric_other(rate) for rate in (20, 40, 60, 80)}
-    | {f"CIFAR-100 sym. {rate} %": _symmetric_other(rate, "cifar100") for rate in (20, 40, 60, 80)},
-    "table8": {"training": HALF},
-    "table9": dict.fromkeys(("Co-Divide", "Data MixMatch", "Forward-Backward"), HALF),
+    "table4": {"WebVision": _WEBVISION, "ILSVRC12": _WEBVISION},
+    "table5": SYMMETRIC | {"CIFAR-10 asym. 40 %": ASYMMETRIC},
+    "table6": _symmetric("symmetric_other", (20, 40, 60, 80)),
+    "table8": {"training": _HALF},
+    "table9": dict.fromkeys(("Co-Divide", "Data MixMatch", "Forward-Backward"), _HALF),
 }
 
-# The rows that the package can train, by what they change; every other row is not run.
-METHOD_CHANGES: dict[str, dict[str, Any]] = {
-    "Cross-Entropy": {"method": "cross_entropy", "confidence_penalty": False},
+# The rows that the package can train, and the settings that they change. Every other row is not run.
+CHANGES: dict[str, dict[str, Any]] = {
+    "Cross-Entropy": {"method": "cross_entropy"},
     "DivideMix": {},
     "DivideMix with theta(1) test": {},  # the same training, tested with one net
     "DivideMix w/o co-training": {"co_training": False},

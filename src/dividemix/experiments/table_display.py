@@ -1,4 +1,4 @@
-"""A table on the terminal: a line for each method's figures, in as many parts side by side as the window is wide."""
+"""A table on the terminal, cut into parts that fit the width of the window."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,13 +6,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-_GAP = 3  # what a column takes beside its text
+_GAP = 3  # the width of a column beyond its text
 
-Grid = Sequence[Sequence[str]]  # as tables.to_grid makes it: method, figure, of, a column for each value, seeds
+Grid = Sequence[Sequence[str]]  # from tables.to_grid: method, figure, of, a column for each value, seeds
 
 
 def show(console: Console, grid: Grid, title: str) -> None:
-    """Print the grid; columns that do not fit beside each other follow below. A file is as wide as they need."""
+    """Print the grid. Columns that do not fit the window follow below; a file is as wide as needed."""
     for part in _parts(list(_labelled(grid)), console.width if console.is_terminal else None):
         head, *body = part
         table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
@@ -27,7 +27,7 @@ def show(console: Console, grid: Grid, title: str) -> None:
 
 
 def _labelled(grid: Grid) -> Iterator[list[str]]:
-    """The grid with one column of labels: a method on a line of its own, above what is known of it."""
+    """The grid with one column of labels: each method on its own line, above its figures."""
     head, *body = grid
     yield ["", *head[3:]]
     method = None
@@ -39,7 +39,7 @@ def _labelled(grid: Grid) -> Iterator[list[str]]:
 
 
 def _parts(lines: list[list[str]], width: int | None) -> Iterator[list[list[str]]]:
-    """The lines cut into parts of that width, or whole; each has the labels on its left and the seeds on its right."""
+    """The lines in parts of at most that width; each part has the labels on its left and the seeds on its right."""
     label, *values, seeds = _widths(lines)
     first = 1
     while first <= len(values):

@@ -1,21 +1,19 @@
-"""How one division saw the losses: a histogram and, over it, the two components of the mixture."""
-
-from typing import Any
+"""The losses of one division: a histogram and the two components of the mixture."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from dividemix.algorithm.divide import Division
+from dividemix.judging.records import LossHistogram
 
 _NUM_BINS = 50
 
 
-def loss_histogram(division: Division, is_wrong: NDArray[np.bool_] | None) -> dict[str, Any]:
+def loss_histogram(division: Division, is_wrong: NDArray[np.bool_] | None) -> LossHistogram:
     """Counts of the normalised losses in equal bins, expected counts of both components, and of wrong labels if known.
 
-    `is_wrong` (N,) is of all samples, divided or not.
-    The curves sum those of all the division's mixtures, of which there is one for each class with per_class.
+    `is_wrong` (N,) is of all samples, divided or not. With one mixture for each class, the curves are their sums.
     """
     assert division.values is not None
     values = division.values.numpy()
@@ -28,7 +26,7 @@ def loss_histogram(division: Division, is_wrong: NDArray[np.bool_] | None) -> di
     for share, mixture in division.mixtures:
         curves += share * mixture.densities(centres)
     curves *= len(values) * (high - low) / _NUM_BINS
-    histogram: dict[str, Any] = {
+    histogram: LossHistogram = {
         "low": low,
         "high": high,
         "counts": counts.tolist(),
@@ -36,7 +34,6 @@ def loss_histogram(division: Division, is_wrong: NDArray[np.bool_] | None) -> di
         "wrong_curve": [round(value, 2) for value in curves[1].tolist()],
     }
     if is_wrong is not None:
-        histogram["wrong_counts"] = np.histogram(values[is_wrong[division.divided.numpy()]], _NUM_BINS, (low, high))[
-            0
-        ].tolist()
+        wrong = values[is_wrong[division.divided.numpy()]]
+        histogram["wrong_counts"] = np.histogram(wrong, _NUM_BINS, (low, high))[0].tolist()
     return histogram

@@ -1,43 +1,59 @@
-"""From an epoch's report to its row of metrics.jsonl: accuracies, the split, and how well it tells right from wrong."""
+"""From an epoch's report to its row of metrics.jsonl: accuracies, the split, and how well it separates wrong labels."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
 from dividemix.algorithm.divide import Division
-from dividemix.algorithm.dividemix import EpochReport
 from dividemix.algorithm.ensemble import predict_probs
+from dividemix.data.dataset import ArrayData
 from dividemix.judging import scoring
 from dividemix.judging.loss_histogram import loss_histogram
+from dividemix.judging.records import EpochRow, TestScores
+from dividemix.methods.method import EpochReport
 from dividemix.planning.material import Material
 
 
-def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Material) -> dict[str, Any]:
-    """The row, with `seconds` still to be filled in."""
-    holdout = material.holdout
-    row: dict[str, Any] = {"epoch": report.epoch, "phase": report.phase, "seconds": 0.0, "test_acc": None}
-    for name, images in material.tests.items():
-        scores = scoring.test_scores(predict_probs(nets, images).cpu().numpy(), images.labels.cpu().numpy())
-        row |= {f"{name}_{score}": value for score, value in scores.items()}
-    if holdout is not None:
-        probs = predict_probs(nets, holdout).cpu().numpy()
-        row["val_acc"] = scoring.accuracy(probs.mean(axis=0), holdout.labels.cpu().numpy())
-        row["num_val"] = len(holdout.labels)
+def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Material) -> EpochRow:
+    """The row of an epoch; the caller fills in `seconds`."""
+    row: EpochRow = {
+        "epoch": report.epoch,
+        "phase": report.phase,
+        "selects": report.selects,
+        "seconds": 0.0,
+        "profile": dict(report.seconds),
+        "losses": dict(report.losses),
+        "figures": dict(report.figures),
+        "test_acc": None,
+    }
+    if material.test is not None:
+        scores = _scores(nets, material.test)
+        row["test_acc"], row["test_acc_by_net"] = scores["acc"], scores["acc_by_net"]
+        if "top5" in scores:
+            row["test_top5"] = scores["top5"]
+    if material.other_tests:
+        row["other_tests"] = {name: _scores(nets, images) for name, images in material.other_tests.items()}
+    if material.holdout is not None:
+        row["val_acc"], row["num_val"] = _scores(nets, material.holdout)["acc"], len(material.holdout.labels)
         if material.clean_holdout:
             row["val_is_clean"] = True
     if report.divisions:
         row["num_labeled"] = [len(division.labeled) for division in report.divisions]
-        row["num_divided"] = int(report.divisions[0].divided.sum())  # all divisions of an epoch are of the same samples
-        row["noise_rate"], row["lambda_u"] = report.noise_rate, report.lambda_u
+        row["num_divided"] = int(report.divisions[0].divided.sum())  # the same samples in all divisions of an epoch
         is_wrong = _is_wrong(material)
         if is_wrong is not None:
             aucs = [_clean_auc(division, is_wrong) for division in report.divisions]
-            row["clean_auc"] = None if None in aucs else aucs
-        row["loss_histograms"] = [loss_histogram(division, is_wrong) for division in report.divisions]
-    return row | report.losses
+            row["clean_auc"] = None if None in aucs else [auc for auc in aucs if auc is not None]
+        row["loss_histograms"] = [
+            loss_histogram(division, is_wrong) for division in report.divisions if division.values is not None
+        ]
+    return row
+
+
+def _scores(nets: Sequence[nn.Module], images: ArrayData) -> TestScores:
+    return scoring.test_scores(predict_probs(nets, images).cpu().numpy(), images.labels.cpu().numpy())
 
 
 def _clean_auc(division: Division, is_wrong: NDArray[np.bool_]) -> float | None:
@@ -47,7 +63,7 @@ def _clean_auc(division: Division, is_wrong: NDArray[np.bool_]) -> float | None:
 
 
 def _is_wrong(material: Material) -> NDArray[np.bool_] | None:
-    """Which of the n training labels are wrong, where that is known."""
+    """Which of the n training labels are wrong; None if that is unknown."""
     if material.true_labels is None:
         return None
     is_wrong: NDArray[np.bool_] = material.train.labels.cpu().numpy() != material.true_labels[material.train_index]

@@ -1,4 +1,4 @@
-"""How well the scores and the flags find wrong labels, where the true ones are known.
+"""How well the scores and the flags find wrong labels, if the true ones are known.
 
 Shapes: N samples.
 """
@@ -18,15 +18,15 @@ def flag_quality(
 ) -> dict[str, Any] | None:
     """AUC and average precision of label_score (N,), precision and recall of is_issue (N,), and the curve between.
 
-    The curve is a list of (recall, precision), one point for each distinct score, thinned. None where no label is
-    wrong or all are, so that there is nothing to tell apart.
+    The curve is a list of (recall, precision), one point for each distinct score, thinned. None if no label is wrong
+    or all are.
     """
     auc = clean_auc(label_score, ~is_wrong)
     if auc is None:
         return None
     order = np.argsort(label_score, kind="stable")
     found = np.cumsum(is_wrong[order])
-    last_of_score = np.flatnonzero(np.append(np.diff(label_score[order]) > 0, True))  # equal scores come as one
+    last_of_score = np.flatnonzero(np.append(np.diff(label_score[order]) > 0, True))  # equal scores are one point
     recall = found[last_of_score] / found[-1]
     precision = found[last_of_score] / (last_of_score + 1)
     shown = np.unique(np.linspace(0, len(recall) - 1, _MAX_POINTS).round().astype(int))

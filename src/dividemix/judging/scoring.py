@@ -1,22 +1,23 @@
-"""Scores. Here, and not in training, true labels are looked at.
+"""Scores, from true labels, which training never sees.
 
 Shapes: N samples, C classes, K networks.
 """
 
 import statistics
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-_TOP = 5  # predictions among which the label counts as recognised, where there are more classes
+from dividemix.judging.records import EpochRow, RunSummary, TestScores
+
+_TOP = 5  # of top-5 accuracy, which is measured if there are more classes
 
 
 def clean_auc(clean_prob: NDArray[np.float64], is_clean: NDArray[np.bool_]) -> float | None:
     """Area under the ROC curve of clean_prob (N,) for telling clean labels from wrong ones; None without both kinds.
 
-    The chance that a clean sample scores above a wrong one, ties counting half (Mann-Whitney).
+    It is the chance that a clean sample scores above a wrong one, ties counting half (Mann-Whitney).
     """
     num_clean = int(is_clean.sum())
     num_wrong = len(is_clean) - num_clean
@@ -34,23 +35,21 @@ def accuracy(probs: NDArray[np.float32], labels: NDArray[np.int64]) -> float:
 
 
 def top_accuracy(probs: NDArray[np.float32], labels: NDArray[np.int64], k: int) -> float:
-    """Percent of rows of probs (N, C) with the label among the k largest entries; of equals, the first classes are."""
+    """Percent of rows of probs (N, C) with the label among the k largest entries; ties go to the first classes."""
     largest = np.argsort(-probs, axis=1, kind="stable")[:, :k]
     return float(100 * np.mean((largest == labels[:, None]).any(axis=1)))
 
 
-def test_scores(probs: NDArray[np.float32], labels: NDArray[np.int64]) -> dict[str, Any]:
-    """Accuracies in percent on images to test on, from probs (K, N, C).
-
-    `acc` of the networks together, `acc_by_net` of each alone, and `top5` together where there are more than five
-    classes.
-    """
+def test_scores(probs: NDArray[np.float32], labels: NDArray[np.int64]) -> TestScores:
+    """Accuracies on test images from probs (K, N, C)."""
     together = probs.mean(axis=0)
-    scores = {
+    scores: TestScores = {
         "acc": accuracy(together, labels),
         "acc_by_net": [accuracy(net_probs, labels) for net_probs in probs],
     }
-    return scores | ({"top5": top_accuracy(together, labels, _TOP)} if probs.shape[2] > _TOP else {})
+    if probs.shape[2] > _TOP:
+        scores["top5"] = top_accuracy(together, labels, _TOP)
+    return scores
 
 
 def class_recall(
@@ -64,19 +63,8 @@ def class_recall(
     }
 
 
-def kept_scores(row: dict[str, Any], tests: Iterable[str]) -> dict[str, Any]:
-    """What the summary says of the epoch that is kept, from its metrics, given the names of the sets to test on.
-
-    `kept_acc` on the test images and `kept_val_acc` on those that chose the epoch, where there are any; the other
-    accuracies under the names that they have in the metrics, such as test_top5 and ilsvrc12_acc.
-    """
-    names = {"test_acc": "kept_acc", "val_acc": "kept_val_acc"}
-    measured = [f"{test}_{score}" for test in tests for score in ("acc", "top5")]
-    return {names.get(name, name): row[name] for name in [*measured, "val_acc"] if name in row}
-
-
 def best_of(accuracies: Sequence[float]) -> float | None:
-    """Section 4.2's "best": across all epochs; None without any."""
+    """Section 4.2's "best": the maximum over all epochs; None without any."""
     return max(accuracies, default=None)
 
 
@@ -85,16 +73,32 @@ def mean_of_last(accuracies: Sequence[float]) -> float | None:
     return statistics.fmean(accuracies[-10:]) if accuracies else None
 
 
-def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The figures of a run from its metrics: best, last (mean of the last 10 epochs) and final accuracy, AUC, time."""
+def summarise(rows: Sequence[EpochRow], *, method: str, seed: int, kept_epoch: int, noise_rate: float) -> RunSummary:
+    """The summary of a run from its metrics; the caller adds what the metrics lack."""
     accuracies = [row["test_acc"] for row in rows if row["test_acc"] is not None]
-    auc = rows[-1].get("clean_auc")
-    return {
-        "epochs": rows[-1]["epoch"],
+    last, kept = rows[-1], rows[kept_epoch - 1]
+    auc = last.get("clean_auc")
+    summary: RunSummary = {
+        "method": method,
+        "seed": seed,
+        "epochs": last["epoch"],
         "best_acc": best_of(accuracies),
         "last_acc": mean_of_last(accuracies),
-        "final_acc": rows[-1]["test_acc"],
+        "final_acc": last["test_acc"],
         "clean_auc": None if auc is None else float(np.mean(auc)),
-        "num_labeled": rows[-1].get("num_labeled"),
+        "num_labeled": last.get("num_labeled"),
         "seconds": sum(row["seconds"] for row in rows),
+        "kept_epoch": kept_epoch,
+        "num_skipped": 0,
+        "choices": [],
+        "noise_rate": noise_rate,
     }
+    if "test_acc_by_net" in kept:
+        summary["kept_acc"] = kept["test_acc"]
+    if "val_acc" in kept:
+        summary["kept_val_acc"] = kept["val_acc"]
+    if "test_top5" in kept:
+        summary["test_top5"] = kept["test_top5"]
+    if "other_tests" in kept:
+        summary["other_tests"] = kept["other_tests"]
+    return summary

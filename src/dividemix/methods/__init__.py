@@ -1,37 +1,33 @@
-"""Ways to train, behind one shape: `fit(state, data, config)`, a generator with one report an epoch."""
+"""Ways to train, one file each. All have the members of `Method` in method.py. No torch import.
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+A new method is one file here with an object `METHOD`, one test, and one line of METHODS.
+"""
 
-from dividemix.algorithm import dividemix
-from dividemix.algorithm.dividemix import EpochReport
-from dividemix.config import Config
-from dividemix.data.training_data import TrainingData
-from dividemix.engine.state import State
 from dividemix.errors import InputError
-from dividemix.methods import cross_entropy
+from dividemix.foreign import import_foreign, is_foreign
+from dividemix.methods import cross_entropy, dividemix, robust
+from dividemix.methods.method import Method
 
-
-@dataclass(frozen=True)
-class Method:
-    """How many nets a method trains, and its fit()."""
-
-    num_nets: Callable[[Config], int]
-    fit: Callable[[State, TrainingData, Config], Iterator[EpochReport]]
+METHODS: dict[str, Method] = {
+    "dividemix": dividemix.METHOD,
+    "robust": robust.METHOD,
+    "cross_entropy": cross_entropy.METHOD,
+}
+DEFAULT_METHOD = "dividemix"
 
 
 def find_method(name: str) -> Method:
-    """The method of that name.
-
-    Raises:
-        InputError: if there is none; the message lists those that there are.
-    """
-    if name not in METHODS:
-        raise InputError(f"unknown method {name!r}: known are {', '.join(METHODS)}")
-    return METHODS[name]
-
-
-METHODS: dict[str, Method] = {
-    "dividemix": Method(dividemix.num_nets, dividemix.fit),
-    "cross_entropy": Method(cross_entropy.num_nets, cross_entropy.fit),
-}
+    """The method of that name, or your own, imported from package.module:OBJECT. Raises InputError if it is none."""
+    if name in METHODS:
+        return METHODS[name]
+    if not is_foreign(name):
+        raise InputError(
+            f"unknown method {name!r}; the methods are {', '.join(METHODS)}, or your own as package.module:OBJECT"
+        )
+    method: Method = import_foreign("method", name)
+    members = ("settings", "needs_trusted", "double_backward", "num_nets", "phases", "start", "epoch", "judge")
+    if isinstance(method, type):
+        raise InputError(f"method {name!r} is a class: name an object of it")
+    if missing := [member for member in members if not hasattr(method, member)]:
+        raise InputError(f"method {name!r} has no {missing[0]}: inherit from dividemix.methods.method.Method")
+    return method

@@ -1,8 +1,8 @@
-"""A trained model as one file for other programs: raw uint8 images in, probabilities out, checked before it is there.
+"""A trained model as one file for other programs: raw uint8 images in, probabilities out, checked before it is written.
 
 The file takes images (N, H, W, channels) of any number N and gives the ensemble's probabilities (N, C), float32; the
-normalisation is inside. The names of the classes, and how images are brought to H x W, are in the text config.json
-that it carries.
+normalisation is inside. The text config.json inside the file has the names of the classes, and says how images are
+brought to H x W.
 
 pt2, a program of torch.export (no dividemix needed to run it):
 
@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.errors import InputError
+from dividemix.model import EXPORT_FORMATS
 from dividemix.model.model import Model
 
 TOLERANCE = 1e-4
@@ -41,17 +42,14 @@ _Predict = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> float:
     """Write the model of a run directory (or a model folder) to the file `out`; "pt2" or "onnx".
 
-    Returns the largest difference of a probability from the model's own, over images random and extreme. A net that is
-    not the package's own is imported only if `trust_net` says so.
-
-    Raises:
-        InputError: if there is no model, its net cannot be exported, or the file computes something else; then no file
-            is written.
+    Returns the largest difference of a probability from the model's, over random and extreme images. A net that is not
+    part of the package is imported only with `trust_net`. Raises InputError if there is no model, its net cannot be
+    exported, or the file's probabilities differ; then no file is written.
     """
-    if format not in FORMATS:
-        raise InputError(f"unknown format {format!r}: known are {', '.join(FORMATS)}")
+    if format not in EXPORT_FORMATS:
+        raise InputError(f"unknown format {format!r}; the formats are {', '.join(EXPORT_FORMATS)}")
     if not out.parent.is_dir() or out.is_dir():
-        raise InputError(f"{out}: cannot be written: a file in a folder that exists is needed")
+        raise InputError(f"{out}: cannot be written: name a file in an existing folder")
     write, read = FORMATS[format]
     model = Model.from_pretrained(run, device="cpu", trust_net=trust_net)
     # Weights in the order that every reader knows; the convolutions follow the images, which are channels_last.
@@ -90,13 +88,13 @@ def _traced(model: Model) -> torch.export.ExportedProgram:
             return torch.export.export(
                 model.ensemble.eval(), (images,), dynamic_shapes={"images": {0: torch.export.Dim("N", min=1)}}
             )
-    except Exception as error:  # a user's net may do what cannot be traced, and torch raises anything then
+    except Exception as error:  # torch may raise anything for a net that cannot be traced
         raise _not_exportable(model, error) from error
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Nothing that torch's exporters tell of their own insides is shown; errors are."""
+    """Hide the warnings of torch's exporters, not their errors."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -113,7 +111,7 @@ def _config_text(model: Model) -> str:
 
 def _not_exportable(model: Model, error: Exception) -> InputError:
     first_line = (str(error).strip().splitlines() or [""])[0]
-    return InputError(f"net {model.config.net!r} cannot be exported: {type(error).__name__}: {first_line}")
+    return InputError(f"net {model.net.net!r} cannot be exported: {type(error).__name__}: {first_line}")
 
 
 def _write_pt2(model: Model) -> bytes:
@@ -136,10 +134,10 @@ def _read_pt2(content: bytes) -> _Predict:
 def _write_onnx(model: Model) -> bytes:
     try:
         import onnx
-        import onnxruntime  # noqa: F401  # said now, and not after the export
+        import onnxruntime  # noqa: F401  # fails now, not after the export
         import onnxscript  # noqa: F401
     except Exception as error:  # a broken installation raises anything
-        raise InputError(f"--format onnx needs more packages ({error}): pip install 'dividemix[onnx]'") from error
+        raise InputError(f"format onnx needs more packages ({error}): pip install 'dividemix[onnx]'") from error
     program = _traced(model)
     try:
         with _quiet():
@@ -148,7 +146,7 @@ def _write_onnx(model: Model) -> bytes:
             )
     except Exception as error:
         raise _not_exportable(model, error) from error
-    assert exported is not None  # it is None only where a file is named
+    assert exported is not None  # it is None only if a file is named
     proto = exported.model_proto
     onnx.helper.set_model_props(proto, {"config.json": _config_text(model)})
     content: bytes = proto.SerializeToString()
@@ -171,3 +169,4 @@ FORMATS: dict[str, tuple[Callable[[Model], bytes], Callable[[bytes], _Predict]]]
     "pt2": (_write_pt2, _read_pt2),
     "onnx": (_write_onnx, _read_onnx),
 }
+assert FORMATS.keys() == EXPORT_FORMATS.keys()

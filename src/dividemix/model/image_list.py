@@ -1,4 +1,4 @@
-"""Which images to predict: files, folders and tables as one list of files, each with the name it is shown by."""
+"""The images to predict: files, folders and tables as one list of files, each with its display name."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dividemix.data.classes import natural_key
 from dividemix.data.images import image_suffixes
-from dividemix.data.table_text import cut_header, cut_lines, read_table_text
+from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 
 _TABLES = (".csv", ".tsv")
@@ -16,11 +16,9 @@ _COLUMN = "path"
 def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
     """The name and the file of each image, in order.
 
-    A folder stands for the image files below it in natural order, without hidden ones and linked folders; a .csv or
-    .tsv file for those in its column `path`, relative to it, which are shown as they stand there.
-
-    Raises:
-        InputError: if a place does not exist, a table has no paths, or there are no images at all.
+    A folder means the image files below it in natural order, without hidden files and linked folders. A .csv or .tsv
+    file means the files in its column `path`, relative to the table; they are displayed as written there. Raises
+    InputError if a place does not exist, a table has no paths, or there are no images.
     """
     places = list(places)
     images: list[tuple[str, Path]] = []
@@ -34,7 +32,7 @@ def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
         else:
             images.append((str(place), place))
     if not images:
-        raise InputError(f"{', '.join(map(str, places))}: no images found; their names end in .png, .jpg and the like")
+        raise InputError(f"{', '.join(map(str, places))}: no images found; use .png, .jpg or similar files")
     return images
 
 
@@ -49,16 +47,12 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _in_table(table: Path) -> Iterator[str]:
-    """The paths in a table, as they stand there; lines without any content are passed over."""
-    text = read_table_text(table)
-    delimiter, header = cut_header(text, {_COLUMN}, table)
-    if _COLUMN not in header:
-        raise InputError(f"{table}: no column {_COLUMN!r}: its first line must name the columns, one of them so")
-    column = header.index(_COLUMN)
-    filled = ((line, fields) for line, fields in cut_lines(text, delimiter, table) if any(map(str.strip, fields)))
-    next(filled)  # the header
-    for line, fields in filled:
-        path = fields[column].strip() if column < len(fields) else ""
-        if not path:
-            raise InputError(f"{table}: no path in line {line}")
-        yield path
+    """The paths in a table, as they are written there; blank lines are skipped."""
+    text = read_text_table(table, {_COLUMN})
+    column = text.column(_COLUMN, "use that name for the column of paths")
+    for record in text.rows():
+        path = record.value(column)
+        if path:
+            yield path
+        elif not record.is_blank:
+            raise InputError(f"{table}: no path in line {record.line}: give one, or remove the line")

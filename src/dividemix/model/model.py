@@ -1,4 +1,4 @@
-"""A trained model as a folder: config.json and model.safetensors, saved, loaded, and asked for probabilities.
+"""A trained model as a folder with config.json and model.safetensors: save, load, predict.
 
 Shapes: N images, H x W pixels, channels 1 or 3, C classes, K nets.
 """
@@ -18,25 +18,24 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from dividemix import atomic
-from dividemix.config import Config
 from dividemix.data.augment import centre_crop, cropped_shape, to_input
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.readers.arrays import array_or_list, as_image, as_images
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
-from dividemix.nets.build import build_net, refuse_foreign
+from dividemix.foreign import refuse_foreign
+from dividemix.nets.build import build_net
+from dividemix.nets.settings import NetSettings
+from dividemix.settings import fields_of
 
 FORMAT = 1
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
-_ARCHITECTURE = ("net", "net_width", "final_norm")
+_SAME = "take both files from the same model"
 
 
 class Ensemble(nn.Module):
-    """K nets as one: raw images in, the mean of the nets' probabilities out. Only the nets are in its state dict.
-
-    With a `crop_size`, the nets get the square of that size in the middle of the images.
-    """
+    """K nets as one: raw images in, the mean of the nets' probabilities out. Its state dict has only the nets."""
 
     def __init__(self, nets: Sequence[nn.Module], mean: Sequence[float], std: Sequence[float], crop_size: int = 0):
         super().__init__()
@@ -52,10 +51,10 @@ class Ensemble(nn.Module):
 
 
 class Model:
-    """K trained nets with what is needed to use them: names of the classes, size and normalisation of the images.
+    """K trained nets and what is needed to use them: the classes, and the images' size and normalisation.
 
-    `mean` and `std` are per channel, for pixels in [0, 1]. Of `config` only the architecture counts, net, net_width
-    and final_norm, and crop_size: images have `image_shape`, and the nets get the middle of them.
+    `mean` and `std` are per channel, for pixels in [0, 1]. Images have `image_shape`; with a `crop_size`, the nets get
+    the central square of that size.
     """
 
     def __init__(
@@ -66,22 +65,24 @@ class Model:
         image_shape: tuple[int, int, int],
         mean: Sequence[float],
         std: Sequence[float],
-        config: Config,
+        net: NetSettings,
+        crop_size: int = 0,
     ):
         self.classes = tuple(classes)
         self.image_shape = image_shape
         self.mean = tuple(mean)
         self.std = tuple(std)
-        self.config = config
-        self.ensemble = Ensemble(nets, mean, std, config.crop_size).to(next(nets[0].parameters()).device)
+        self.net = net
+        self.crop_size = crop_size
+        self.ensemble = Ensemble(nets, mean, std, crop_size).to(next(nets[0].parameters()).device)
 
     def describe(self) -> dict[str, Any]:
-        """What config.json holds."""
+        """The content of config.json."""
         height, width, channels = self.image_shape
         return {
             "format": FORMAT,
             "model_type": "dividemix",
-            **{name: getattr(self.config, name) for name in _ARCHITECTURE},
+            **{name: getattr(self.net, name) for name in fields_of(NetSettings)},
             "num_nets": len(self.ensemble.nets),
             "classes": list(self.classes),
             "preprocessing": {
@@ -91,7 +92,7 @@ class Model:
                 "mode": "L" if channels == 1 else "RGB",
                 "resize": "bicubic, antialiased, keeping the aspect, until the image just covers height x width",
                 "crop": "centre",
-                "crop_size": self.config.crop_size,
+                "crop_size": self.crop_size,
                 "value_range": [0, 1],
                 "mean": list(self.mean),
                 "std": list(self.std),
@@ -100,9 +101,9 @@ class Model:
         }
 
     def save_pretrained(self, folder: Path | str) -> None:
-        """Write the model into the folder, in place of one that is there.
+        """Write the model into the folder; an existing model is replaced.
 
-        config.json goes first and comes last: a folder that has it holds a whole model, whatever stops the process.
+        config.json is removed first and written last: a folder that has it has a whole model, even if the process died.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -119,21 +120,19 @@ class Model:
     def from_pretrained(cls, folder: Path | str, device: str = "auto", *, trust_net: bool = False) -> "Model":
         """The model in a folder that `save_pretrained` wrote, or in a run directory.
 
-        A net of the user's own (package.module:function) is imported by its name, which runs its code: only with
-        `trust_net`, for a folder that comes from elsewhere may name any code.
-
-        Raises:
-            InputError: if there is no model, it is damaged, something else, of a newer version of dividemix, or its
-                net is code that is not trusted.
+        A custom net (package.module:function) is imported, which runs its code. That needs `trust_net`, since a folder
+        from elsewhere may name any code. Raises InputError if there is no model, it is damaged or of another version of
+        dividemix, or its net is code that is not trusted.
         """
         folder = _model_folder(Path(folder))
         chosen = choose_device(device)
         num_nets, described = _read_config(folder / _CONFIG)
-        refuse_foreign(described["config"].net, folder / _CONFIG, trust_net=trust_net)
+        refuse_foreign("net", described["net"].net, folder / _CONFIG, trusted=trust_net)
         tensors = _read_weights(folder / _WEIGHTS, num_nets)
-        config, num_classes = described["config"], len(described["classes"])
-        shape = cropped_shape(described["image_shape"], config.crop_size)
-        nets = [build_net(config, num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)]
+        num_classes, shape = len(described["classes"]), cropped_shape(described["image_shape"], described["crop_size"])
+        nets = [
+            build_net(described["net"], num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)
+        ]
         model = cls(nets, **described)
         _check_fit(tensors, model.ensemble.state_dict(), folder / _WEIGHTS)
         model.ensemble.load_state_dict(tensors)
@@ -143,12 +142,10 @@ class Model:
     def predict_proba(self, images: Any, *, batch_size: int = 256) -> NDArray[np.float32]:
         """Probabilities (N, C) of the classes: the mean over the nets, which are left in evaluation mode.
 
-        `images` are an array or a tensor in the model's size: (N, H, W, channels), (N, channels, H, W), or (N, H, W)
-        where it has one channel, of uint8 or of floats in [0, 1]. Or they are a list of N images of any size: paths,
-        contents of files, Pillow images, arrays, tensors.
-
-        Raises:
-            InputError: for arrays of other values or another size, and naming an image that cannot be read.
+        `images` are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
+        (N, channels, H, W), or (N, H, W) for one channel. Or they are a list of N images of any size: paths, contents
+        of files, Pillow images, arrays, tensors. Raises InputError if an array has other values or another size, or an
+        image cannot be read.
         """
         items = array_or_list(images, "images")
         if isinstance(items, np.ndarray):
@@ -167,7 +164,7 @@ class Model:
     def predict_files(
         self, files: Sequence[ImageLike], *, batch_size: int = 256
     ) -> Iterator[NDArray[np.float32] | UnreadableImage]:
-        """For each image file its probabilities (C,), as `predict_proba`, or why it cannot be read."""
+        """For each image file its probabilities (C,), as in `predict_proba`, or the reason why it cannot be read."""
         batches = (files[start : start + batch_size] for start in _starts(len(files), batch_size))
         for decoded in map_ahead(self._decoded, batches):
             readable = [image for image in decoded if isinstance(image, np.ndarray)]
@@ -190,7 +187,7 @@ class Model:
 
     def _checked(self, images: NDArray[Any]) -> NDArray[np.uint8]:
         """The images as uint8 (N, H, W, channels)."""
-        if images.dtype == np.uint8 and images.shape[1:] == self.image_shape:  # even where channels may be first, too
+        if images.dtype == np.uint8 and images.shape[1:] == self.image_shape:  # even if channels could also be first
             return images
         shaped = as_images(images, "images") if images.ndim in (3, 4) else images
         if shaped.ndim != 4 or shaped.shape[1:] != self.image_shape:
@@ -203,9 +200,9 @@ class Model:
 
 
 def _starts(length: int, batch_size: int) -> range:
-    """Where the batches begin."""
+    """The first index of each batch."""
     if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}: a whole number from 1 is needed")
+        raise InputError(f"batch_size is {batch_size}: it must be an integer >= 1")
     return range(0, length, batch_size)
 
 
@@ -215,18 +212,18 @@ def _model_folder(path: Path) -> Path:
         if (folder / _CONFIG).is_file():
             return folder
     if (path / "config.yaml").is_file():
-        raise InputError(f"{path}: the run has no model yet: end it with dividemix train --resume --out {path}")
-    raise InputError(f"{path}: neither a run nor a model is here: {_CONFIG} is missing")
+        raise InputError(f"{path}: the run has no model yet: finish it with dividemix train --resume --out {path}")
+    raise InputError(f"{path}: neither a run nor a model: {_CONFIG} is missing")
 
 
 def _read_config(path: Path) -> tuple[int, dict[str, Any]]:
-    """What config.json says: the number of nets, and the arguments of Model beside them."""
+    """The number of nets in config.json, and the other arguments of Model."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: damaged ({error}); save the model again") from error
     if not isinstance(values, dict) or values.get("model_type") != "dividemix":
-        raise InputError(f"{path}: not of a model of dividemix; give a run directory, or the model/ in it")
+        raise InputError(f"{path}: not a model of dividemix; name a run directory, or the folder model in it")
     if values.get("format") != FORMAT:
         raise InputError(
             f"{path}: has format {values.get('format')!r}, this version of dividemix reads format {FORMAT}: "
@@ -234,13 +231,13 @@ def _read_config(path: Path) -> tuple[int, dict[str, Any]]:
         )
     try:
         return _count(values, "num_nets"), _described(values)
-    except (KeyError, TypeError, ValueError) as error:  # an InputError of Config is a ValueError
+    except (KeyError, TypeError, ValueError) as error:  # an InputError of NetSettings is a ValueError
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path}: damaged ({reason}); save the model again") from error
 
 
 def _described(values: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of Model, beside the nets; a ValueError, KeyError or TypeError for what is wrong with them."""
+    """The arguments of Model, apart from the nets. Raises ValueError, KeyError or TypeError if they are wrong."""
     classes, preprocessing = values["classes"], values["preprocessing"]
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes) or len(set(classes)) < 2:
         raise ValueError("classes must be a list of two names or more")
@@ -248,50 +245,44 @@ def _described(values: dict[str, Any]) -> dict[str, Any]:
     mean, std = (_numbers(preprocessing, name, shape[2]) for name in ("mean", "std"))
     if min(std) <= 0:
         raise ValueError("std must be above zero")
-    # Models of the first version say nothing of crops.
-    config = Config(**{name: values[name] for name in _ARCHITECTURE}, crop_size=preprocessing.get("crop_size", 0))
-    if config.crop_size > min(shape[:2]):
-        raise ValueError(f"crop_size is {config.crop_size}, more than the images have")
-    return {"classes": classes, "image_shape": shape, "mean": mean, "std": std, "config": config}
+    net = NetSettings(**{name: values[name] for name in fields_of(NetSettings)})
+    crop_size = preprocessing.get("crop_size", 0)  # models of the first version have none
+    if type(crop_size) is not int or not 0 <= crop_size <= min(shape[:2]):
+        raise ValueError(f"crop_size is {crop_size!r}: it must be an integer >= 0 and <= the images' sides")
+    return {"classes": classes, "image_shape": shape, "mean": mean, "std": std, "net": net, "crop_size": crop_size}
 
 
 def _count(values: dict[str, Any], name: str) -> int:
     value = values[name]
     if type(value) is not int or value < 1:
-        raise ValueError(f"{name} is {value!r}, not a whole number from 1")
+        raise ValueError(f"{name} is {value!r}: it must be an integer >= 1")
     return value
 
 
 def _numbers(values: dict[str, Any], name: str, length: int) -> tuple[float, ...]:
     numbers = tuple(values[name])
     if len(numbers) != length or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
-        raise ValueError(f"{name} is {values[name]!r}, not {length} finite numbers")
+        raise ValueError(f"{name} is {values[name]!r}: it must be {length} finite numbers")
     return numbers
 
 
 def _read_weights(path: Path, num_nets: int) -> dict[str, Tensor]:
-    """The tensors of so many nets."""
+    """The tensors of the nets."""
     try:
         tensors: dict[str, Tensor] = safetensors.torch.load(path.read_bytes())
     except (SafetensorError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: the weights cannot be read ({reason}); save the model again") from error
     num_stored = len({name.split(".")[1] for name in tensors if name.startswith("nets.")})
-    if num_stored != num_nets:  # before so many are built
-        raise InputError(f"{path}: holds {num_stored} nets, {_CONFIG} says {num_nets}: {_SAME}")
+    if num_stored != num_nets:  # before any is built
+        raise InputError(f"{path}: has {num_stored} nets, {_CONFIG} has {num_nets}: {_SAME}")
     return tensors
 
 
 def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
-    """Nothing, if the tensors are those that are expected, in their shapes; else an InputError on the first other."""
-
-    def shape(named: dict[str, Tensor], name: str) -> str:
-        return str(tuple(named[name].shape)) if name in named else "absent"
-
-    for name in sorted(tensors.keys() | expected.keys()):
-        there, wanted = shape(tensors, name), shape(expected, name)
-        if there != wanted:
-            raise InputError(f"{path}: shape of {name}: {there}, in the net of {_CONFIG}: {wanted}: {_SAME}")
-
-
-_SAME = "take both files from the same model"
+    """Raise InputError unless the tensors have the expected names and shapes."""
+    found, needed = ({name: str(tuple(tensor.shape)) for name, tensor in one.items()} for one in (tensors, expected))
+    for name in sorted(found.keys() | needed.keys()):
+        here, wanted = found.get(name, "absent"), needed.get(name, "absent")
+        if here != wanted:
+            raise InputError(f"{path}: shape of {name}: {here}, in the net of {_CONFIG}: {wanted}: {_SAME}")

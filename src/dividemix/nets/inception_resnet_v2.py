@@ -1,7 +1,7 @@
 """Inception-ResNet v2 (Szegedy et al., 2017), its tensors named as in the common public port, so that its files load.
 
-Made for images of 299 x 299 and usable from 75 x 75 on: the strides leave a map of one pixel of those. The mean is
-over whatever map is left. Weights start as torch draws them, as in the released code, which trains this net from them.
+Made for images of 299 x 299. The smallest are 75 x 75: the strides reduce them to a map of one pixel. The mean is over
+the last map. Weights start as torch draws them, as in the released code.
 """
 
 from typing import Literal
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-# A convolution as (channels, kernel, stride), padded to keep the image's size unless it strides; or a 3 x 3 pooling,
-# which averages in place or takes the maximum of every second pixel.
+# A convolution as (channels, kernel, stride), padded to keep the image's size if the stride is 1; or a 3 x 3 pooling:
+# "mean" with stride 1, or "max" with stride 2.
 Kernel = int | tuple[int, int]
 Layer = tuple[int, Kernel, int] | Literal["mean", "max"]
 Branch = tuple[Layer, ...]
@@ -64,7 +64,7 @@ class ConvNorm(nn.Module):
 
 
 class Mixed(nn.Module):
-    """Branches side by side, named branch0, branch1, ...; their channels, num_out in all, one after the other."""
+    """Parallel branches, named branch0, branch1, ...; their channels, num_out in all, are concatenated."""
 
     def __init__(self, num_in: int, branches: tuple[Branch, ...]):
         super().__init__()

@@ -1,7 +1,7 @@
 """Pre-activation ResNet-18 (He et al., 2016) for images of about 32 x 32, as the paper's CIFAR experiments use it.
 
-The details are those of the released code, from which the published numbers come: the stem has a BatchNorm and ReLU of
-its own, every shortcut starts after a block's first activation, and nothing normalises before the pooling.
+The details are those of the released code, from which the published numbers come: the stem has its own
+BatchNorm and ReLU, every shortcut starts after a block's first activation, and nothing normalises before the pooling.
 """
 
 from torch import Tensor, nn

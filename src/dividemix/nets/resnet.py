@@ -1,6 +1,6 @@
 """ResNet-50 (He et al., 2016) for photographs, its tensors named as torchvision names them, so that its files load.
 
-As in torchvision, a stage halves the image in the 3 x 3 convolution of its first block and not in the 1 x 1 before it.
+As in torchvision, a stage halves the image in the 3 x 3 convolution of its first block, not in the 1 x 1 before it.
 """
 
 from torch import Tensor, nn
@@ -61,6 +61,6 @@ class ResNet50(nn.Module):
 
 
 def _stage(num_in: int, num_mid: int, num_blocks: int, stride: int) -> nn.Sequential:
-    """Blocks of which the first halves the image (or not) and changes the number of channels."""
+    """Blocks, of which the first has the stride and changes the number of channels."""
     first = Bottleneck(num_in, num_mid, stride)
     return nn.Sequential(first, *(Bottleneck(_EXPANSION * num_mid, num_mid, 1) for _ in range(num_blocks - 1)))

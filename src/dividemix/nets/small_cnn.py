@@ -18,7 +18,7 @@ class SmallCNN(nn.Module):
                 nn.ReLU(),
             ]
             num_in = num_out
-        # Three halvings of 28 pixels leave 3: the pooling only acts on images of another size.
+        # 28 pixels halved three times are 3: the pooling changes only images of another size.
         self.features = nn.Sequential(*stages, nn.AdaptiveAvgPool2d(3), nn.Flatten())
         num_hidden = 16 * width
         self.head = nn.Sequential(

@@ -1,4 +1,4 @@
-"""Weights from a file of somebody else's, such as ImageNet's, put into a net; never a pickle that could run code."""
+"""Load pretrained weights, such as ImageNet's, into a net; never a pickle that could run code."""
 
 import pickle
 from collections import Counter
@@ -19,19 +19,14 @@ _COUNTER = "num_batches_tracked"  # of BatchNorm; old files have none, and with 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsReport:
-    """What became of a file's tensors, and of the net's head; as text one line for the user."""
+    """How a file's tensors were used, and what became of the net's head; str() is one line for the user."""
 
     path: Path
-    matched: int
-    """Tensors that the net took from the file."""
-    head: str
-    """The name of the net's head; empty if it has none."""
-    head_replaced: bool
-    """Whether the head is new, as initialised, because the file's has other classes or is not there."""
-    ignored: tuple[str, ...]
-    """The file's tensors that the net did not take: its head, and whatever stands outside the prefix."""
-    prefix: str
-    """What stands before every name of the net in the file."""
+    matched: int  # tensors that the net took from the file
+    head: str  # the name of the net's head; empty if it has none
+    head_replaced: bool  # whether the head keeps its initial weights: the file's has other classes or is missing
+    ignored: tuple[str, ...]  # the file's tensors that the net did not take: another head, names without the prefix
+    prefix: str  # what precedes every name of the net in the file
 
     def __str__(self) -> str:
         under = f" under {self.prefix!r}" if self.prefix else ""
@@ -41,13 +36,11 @@ class WeightsReport:
 
 
 def load_weights(net: nn.Module, path: Path) -> WeightsReport:
-    """Put the weights of a .safetensors or torch file into net, by name, and say what matched.
+    """Put the weights of a .safetensors or torch file into net, by name, and report what matched.
 
-    The names may all stand under one prefix, which is found. The head, which is the net's last nn.Linear, stays as it
-    is if the file's has another shape or name or is not there; everything else has to be there, in the same shape.
-
-    Raises:
-        InputError: if the file cannot be read, or does not fit; the net is then as it was.
+    The file's names may share a prefix. The head, the net's last nn.Linear, keeps its weights if the file's has another
+    shape or name or is missing; all other tensors must be in the file, in the same shape. Raises InputError if the file
+    cannot be read or does not fit; the net is then unchanged.
     """
     stored = read_weights(path)
     head, head_inputs = _head(net)
@@ -81,18 +74,14 @@ def load_weights(net: nn.Module, path: Path) -> WeightsReport:
         taken |= found_head
     net.load_state_dict(taken, strict=False)
     used = {prefix + name for name in taken}
+    ignored = tuple(name for name in stored if name not in used)
     return WeightsReport(
-        path=path,
-        matched=len(taken),
-        head=head,
-        head_replaced=not head_fits,
-        ignored=tuple(name for name in stored if name not in used),
-        prefix=prefix,
+        path=path, matched=len(taken), head=head, head_replaced=not head_fits, ignored=ignored, prefix=prefix
     )
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """The named tensors of a file, out of whatever dictionary they are wrapped in."""
+    """The named tensors of a file, unwrapped from the dictionary that training scripts save."""
     try:
         if path.suffix == ".safetensors":
             content: object = safetensors.torch.load_file(path)
@@ -105,7 +94,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             f"weights {path} are damaged or hold Python objects besides tensors, which are never loaded:"
             " save the state_dict alone, with torch.save or as .safetensors"
         ) from error
-    except Exception as error:  # torch's reader raises many kinds for damaged bytes
+    except Exception as error:  # torch's reader raises many types for damaged bytes
         kind = "a safetensors file" if isinstance(error, SafetensorError) else "a torch file"
         raise InputError(f"weights {path} are damaged or not {kind} (.safetensors, .pth or .pt)") from error
     for wrapper in _WRAPPERS:
@@ -123,7 +112,7 @@ def _head(net: nn.Module) -> tuple[str, int]:
 
 
 def _find_prefix(stored: Mapping[str, Tensor], needed: set[str], path: Path) -> str:
-    """What has to be taken off the file's names so that most of them become names that the net needs."""
+    """The prefix without which most of the file's names are names that the net needs."""
     counts = Counter[str]()
     for name in stored:
         parts = name.split(".")
@@ -145,7 +134,7 @@ def _find_prefix(stored: Mapping[str, Tensor], needed: set[str], path: Path) -> 
 
 
 def _linear_layers(names: Iterable[str], tensors: Mapping[str, Tensor], num_inputs: int) -> list[str]:
-    """The modules among these names whose weight is a matrix of so many columns: a head by another name."""
+    """The modules among these names whose weight is a matrix of num_inputs columns: a head of another name."""
     return [
         name.removesuffix(".weight")
         for name in names
@@ -154,7 +143,7 @@ def _linear_layers(names: Iterable[str], tensors: Mapping[str, Tensor], num_inpu
 
 
 def _split(tensors: Mapping[str, Tensor], module: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The tensors outside of a module, and those of the module; an empty name has none."""
+    """The tensors outside of a module, and those of the module; an empty module name has none."""
     inside = {name: tensor for name, tensor in tensors.items() if module and name.startswith(f"{module}.")}
     return {name: tensor for name, tensor in tensors.items() if name not in inside}, inside
 
@@ -168,6 +157,6 @@ def _size(tensor: Tensor) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    """How many there are, and the first three."""
+    """The number of names, and the first three."""
     shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return f"{len(names)} ({shown})" if names else "none"

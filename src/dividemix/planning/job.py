@@ -1,8 +1,6 @@
-"""What a run is to do, as plain values: written to config.yaml, read back from it. No torch import."""
+"""What a run does, as plain values that are written to config.yaml and read from it. No torch import."""
 
-import contextlib
 import dataclasses
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,155 +9,148 @@ from typing import Any
 
 import yaml
 
-from dividemix.config import Config
+from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
+from dividemix.methods import DEFAULT_METHOD, METHODS, find_method
+from dividemix.methods.method import MethodSettings
+from dividemix.settings import REQUIRED, Field, Settings, fields_of, refuse_unknown, setting
 
-# Where things lie and what computes may change between a run and its resumption; what is computed may not. That the
-# data is the same wherever it lies, its digest tells; of weights to start from, the file's name must stay.
-PLACES = ("data", "root", "test", "weights", "memory_gb", "device")
+FORMAT = 2  # of a run directory, in its config.yaml
+# Where files are and what computes may change before a run is resumed; what is computed may not. The data's digest
+# shows that the data is the same. The file of weights must keep its name.
+PLACES = ("data", "root", "test", "trusted", "weights", "memory_gb", "device", "kernels")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """Which data, with which noise, by which method, how."""
+class Job(Settings):
+    """The data, its noise, the method, and the method's settings."""
 
-    data: str
-    root: str | None = None
-    test: str | None = None
-    path_column: str = "path"
-    label_column: str = "label"
-    image_size: int | None = None
-    memory_gb: float = 4.0
-    limit_train: int | None = None
-    noise: str = "none"
-    holdout: float = 0.0
-    method: str = "dividemix"
-    weights: str | None = None
-    config: Config = dataclasses.field(default_factory=Config)
-
-    def values(self) -> dict[str, Any]:
-        """Everything as one flat mapping with the names of the command line's flags."""
-        return {name: getattr(self, name) for name in JOB_FIELDS} | dataclasses.asdict(self.config)
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What is computed: all values but the places. That the data is the same, its digest tells."""
-        return {name: value for name, value in self.values().items() if name not in PLACES}
-
-    def difference(self, stored: "Job") -> str | None:
-        """The first such value in which a stored run is another one, in words; None if there is none."""
-        here, there = ({**job.identity, "weights": job.weights and Path(job.weights).name} for job in (self, stored))
-        name = next((name for name in here if here[name] != there[name]), None)
-        return None if name is None else f"the run there has {name} {there[name]}, not {here[name]}"
-
-    def require_same(self, stored: "Job", where: Path) -> None:
-        """Go on only if the run stored there does this job, wherever things lie.
-
-        Raises:
-            InputError: naming the first difference.
-        """
-        if difference := self.difference(stored):
-            raise InputError(f"{where}: {difference}: resume it with the same settings, or use another --out")
+    data: str = setting(
+        REQUIRED,
+        "a folder with one subfolder of images per class; a .csv or .tsv with columns path and label; a .parquet or"
+        f" .npz file; or {', '.join(BUILT_IN)}",
+        "DATA",
+    )
+    test: str | None = setting(None, "images to test on: a second folder or file of the same kinds", "DATA")
+    trusted: str | None = setting(None, "images whose labels are right, for methods that need some: as test", "DATA")
+    root: str | None = setting(None, "the folder, or for CIFAR the archive, that contains a built-in data set", "DIR")
+    path_column: str = setting("path", "the table's column of image paths", "NAME")
+    label_column: str = setting("label", "the table's column of labels", "NAME")
+    image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
+    memory_gb: float = setting(4.0, "keep images in memory up to this size", "GB", low=0)
+    limit_train: int | None = setting(None, "use only the first N / C images of each of the C classes", "N", low=1)
+    noise: str = setting(
+        "none",
+        "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, matrix:FILE, file:FILE",
+        "KIND:RATE",
+    )
+    holdout: float = setting(
+        0.0, "share of samples held out, with their noisy labels, to choose the epoch to keep", "SHARE", low=0, high=0.5
+    )
+    method: str = setting(DEFAULT_METHOD, "see dividemix methods; or your own as package.module:OBJECT", "NAME")
+    weights: str | None = setting(None, "weights to start from: .safetensors, .pth", "FILE")
+    settings: MethodSettings = dataclasses.field(default_factory=find_method(DEFAULT_METHOD).settings)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Job":
-        """The job that such a mapping describes; what is absent takes its default.
+        """The job with these values by name, else defaults. Raises InputError if one is unknown or not allowed."""
+        method = JOB_FIELDS["method"].checked(values.get("method", JOB_FIELDS["method"].default))
+        group = find_method(method).settings
+        refuse_unknown_settings(values, method)
+        fields = {**JOB_FIELDS, **fields_of(group)}
+        values = {name: fields[name].from_yaml(value) for name, value in values.items()}
+        settings = group(**{name: value for name, value in values.items() if name in fields_of(group)})
+        return cls(settings=settings, **{name: value for name, value in values.items() if name in JOB_FIELDS})
 
-        Raises:
-            InputError: for an unknown key or a value out of range.
-        """
-        _refuse_unknown(values)
-        config = Config(**{key: value for key, value in values.items() if key in CONFIG_FIELDS})
-        return cls(config=config, **{key: value for key, value in values.items() if key in JOB_FIELDS})
+    def check(self) -> None:
+        """Raise InputError unless the settings are those of the method."""
+        super().check()
+        needed, given = find_method(self.method).settings, type(self.settings)
+        if given is not needed:
+            raise InputError(f"settings are {given.__name__}: method {self.method} needs {needed.__name__}")
 
-    def __post_init__(self) -> None:
-        """Check the fields that are not Config's own business.
+    def values(self) -> dict[str, Any]:
+        """All settings as one flat mapping, named like the command line's flags."""
+        return {name: getattr(self, name) for name in JOB_FIELDS} | dataclasses.asdict(self.settings)
 
-        Raises:
-            InputError: naming the field, its value, what is allowed.
-        """
-        for name, meant in _TEXTS.items():
-            value = getattr(self, name)
-            if not isinstance(value, str) and not (name in _OPTIONAL and value is None):
-                raise InputError(f"{name} is {value!r}: {meant} is needed")
-            if value is not None and not _is_unicode(value):
-                raise InputError(f"{name} is {value!r}: its name is not UTF-8; rename it")
-        for name, low in (("limit_train", 1), ("image_size", 8)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < low):
-                raise InputError(f"{name} is {value!r}: a whole number from {low} is needed")
-        for name, high in (("holdout", 0.5), ("memory_gb", math.inf)):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 <= value <= high or math.isinf(value):
-                raise InputError(f"{name} is {value!r}: a number from 0{f' to {high}' if high < 1 else ''} is needed")
-            object.__setattr__(self, name, float(value))
+    def flags(self) -> list[str]:
+        """The command line's arguments for exactly this job."""
+        values = {name: value for name, value in self.values().items() if value is not None}
+        words = [values.pop("data")]
+        for name, value in values.items():
+            words.append(f"--{name}={str(value).lower() if isinstance(value, bool) else value}")
+        return words
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What is computed: all values but the places."""
+        return {name: value for name, value in self.values().items() if name not in PLACES}
+
+    def difference(self, stored: "Job") -> str | None:
+        """The first difference of a stored run in what is computed, in words; None if there is none."""
+        here, there = ({**job.identity, "weights": job.weights and Path(job.weights).name} for job in (self, stored))
+        name = next((name for name in here if here[name] != there.get(name)), None)
+        return None if name is None else f"the run there has {name} {there.get(name)}, not {here[name]}"
+
+    def require_same(self, stored: "Job", where: Path) -> None:
+        """Raise InputError unless the job stored at `where` computes the same."""
+        if difference := self.difference(stored):
+            raise InputError(f"{where}: {difference}: resume it with the same settings, or use another out")
 
     @property
     def title(self) -> str:
-        """What it is about, in a few words: the data's name, and the noise if any is added."""
+        """A short title: the data's name, and the noise if any is added."""
         name = Path(self.data).name or self.data
         return name if self.noise == "none" else f"{name}, {self.noise}"
 
     def to_yaml(self) -> str:
         """The text of config.yaml, which --config takes as well."""
-        text: str = yaml.safe_dump(self.values(), sort_keys=False)
-        return text
+        return str(yaml.safe_dump({"format": FORMAT} | self.values(), sort_keys=False))
 
 
 def data_name(data: str) -> str:
-    """What a run on the data is called: the file's or folder's name; that of a link is its own."""
+    """The name of a run on the data: that of the file or folder, or of the link to it."""
     return Path(os.path.abspath(data)).stem  # noqa: PTH100
 
 
-def _is_unicode(text: str) -> bool:
-    """Whether it can be written as UTF-8: a file name of other bytes cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def own_fields(method: str) -> dict[str, Field]:
+    """The settings that the method has beyond those of every method."""
+    common = fields_of(MethodSettings)
+    return {name: field for name, field in fields_of(find_method(method).settings).items() if name not in common}
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
+def known_to(method: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values whose names a job of the method has."""
+    known = {*JOB_FIELDS, *fields_of(find_method(method).settings)}
+    return {name: value for name, value in values.items() if name in known}
 
-    Raises:
-        InputError: if it is missing, not YAML, or not a mapping of settings to values.
-    """
+
+def refuse_unknown_settings(values: Mapping[str, Any], method: str) -> None:
+    """Raise InputError for a setting that neither a job nor the method has."""
+    known = (*JOB_FIELDS, *fields_of(find_method(method).settings))
+    for name in values:
+        if name not in known and any(name in fields_of(other.settings) for other in METHODS.values()):
+            own = ", ".join(own_fields(method)) or "none"
+            raise InputError(f"method {method} has no setting {name}; its own settings are: {own}")
+    refuse_unknown(values, known)
+
+
+def read_settings(path: Path, *, of_run: bool = False) -> dict[str, Any]:
+    """The settings in a YAML file, or in the config.yaml `of_run`, by name. Raises InputError if it cannot be read."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: an impossible date
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(values, dict):
-        raise InputError(f"{path}: settings are needed as 'name: value' lines")
-    _refuse_unknown(values, where=f"{path}: ")
-    for name in values:
-        if name in _NUMBERS and isinstance(values[name], str):  # YAML 1.1 takes 1e-3 for text
-            with contextlib.suppress(ValueError):
-                values[name] = float(values[name])
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise InputError(f"{path}: it must have settings as 'name: value' lines")
+    if values.pop("format", None if of_run else FORMAT) != FORMAT:
+        raise InputError(
+            f"{path}: made by another version of dividemix; this version cannot read it: train again, or install the"
+            " version that env.json names"
+        )
     return values
 
 
-def _refuse_unknown(values: Mapping[Any, Any], where: str = "") -> None:
-    allowed = JOB_FIELDS + CONFIG_FIELDS
-    for name in values:
-        if name not in allowed:
-            raise InputError(f"{where}unknown setting {name!r}: allowed are {', '.join(allowed)}")
-
-
-_TEXTS = {
-    "data": "a name or a path",
-    "root": "a path",
-    "test": "a path",
-    "weights": "a path",
-    "path_column": "a column's name",
-    "label_column": "a column's name",
-    "noise": "text such as symmetric:0.5",
-    "method": "a name",
-}
-_OPTIONAL = ("root", "test", "weights")
-JOB_FIELDS = tuple(field.name for field in dataclasses.fields(Job) if field.name != "config")
-_NUMBERS = ("holdout", "memory_gb", *(field.name for field in dataclasses.fields(Config) if field.type is float))
-CONFIG_FIELDS = tuple(field.name for field in dataclasses.fields(Config))
+JOB_FIELDS = fields_of(Job)

@@ -1,5 +1,6 @@
-"""From a job to what a run works with: training data, test data, and the true labels that only scoring sees."""
+"""The data of a run, read as its job says: training data, test data, and the true labels that only scoring sees."""
 
+import dataclasses
 import hashlib
 from dataclasses import dataclass
 from functools import partial
@@ -11,22 +12,23 @@ from numpy.typing import NDArray
 
 from dividemix.data.assemble import LARGE
 from dividemix.data.dataset import ArrayData
-from dividemix.data.image_files import fingerprint
+from dividemix.data.image_files import ImageFiles, fingerprint
 from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
-from dividemix.data.readers import read_source
-from dividemix.data.source import Skipped, Source
+from dividemix.data.readers import read_source, with_images_of
+from dividemix.data.source import Images, Skipped, Source
 from dividemix.errors import InputError
+from dividemix.methods.method import TrainingSets
 from dividemix.planning.job import Job
 
-_MIN_TO_HOLD_OUT = 5  # samples that a class has at least before one is taken from it
+_MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
 
 
 @dataclass(frozen=True, eq=False)
 class Material:
     """Data of a run: N samples with given labels, n of which train.
 
-    `true_labels` (N,) is None where nobody knows them; `noise` where none was added.
+    `true_labels` (N,) is None if they are unknown, `noise` if none was added.
     """
 
     classes: tuple[str, ...]
@@ -35,7 +37,8 @@ class Material:
     std: tuple[float, ...]
     everything: ArrayData
     train: ArrayData
-    train_index: NDArray[np.int64]  # (n,): where the samples that train stand among all
+    trusted: ArrayData | None  # samples whose labels are right, for methods that need some
+    train_index: NDArray[np.int64]  # (n,): the indices of the training samples among all
     holdout: ArrayData | None  # samples that choose the epoch to keep: held out, or a clean validation set
     clean_holdout: bool
     test: ArrayData | None
@@ -43,10 +46,15 @@ class Material:
     true_labels: NDArray[np.int64] | None
     noise: NoisyLabels | None
     paths: tuple[str, ...] | None
-    rows: NDArray[np.int64]  # (N,): where the samples stand in the data as it was given (Source.rows)
-    num_given: int  # samples in the data as it was given, used or not
+    rows: NDArray[np.int64]  # (N,): the samples' positions in the data as given (Source.rows)
+    num_given: int  # samples in the data as given, used or not
     skipped: tuple[Skipped, ...]
-    digest: str  # of images, labels and classes: the same data has the same
+    digest: str  # of images, labels and classes: equal for equal data
+
+    @property
+    def sets(self) -> TrainingSets:
+        """What a method trains on."""
+        return TrainingSets(self.train, self.trusted)
 
     @property
     def tests(self) -> dict[str, ArrayData]:
@@ -61,11 +69,7 @@ class Material:
 
 
 def read(job: Job, *, large_size: int = LARGE) -> Source:
-    """The job's data as it was given, limited; large images in that size, where the job names none.
-
-    Raises:
-        InputError: for whatever is wrong with it.
-    """
+    """The job's data, without noise; large images get `large_size` if the job has no image_size."""
     source = read_source(
         job.data,
         None if job.root is None else Path(job.root),
@@ -84,40 +88,38 @@ def gather(
 ) -> Material:
     """Read the job's data, unless it comes as `source`; add its noise, put it on the device, hold samples out.
 
-    `noise_spec` takes the place of the job's noise: the same labels from another file.
-
-    Raises:
-        InputError: for whatever is wrong with the data or the noise.
+    `noise_spec` replaces the job's noise: the same labels from another file. Raises InputError if any of it is wrong.
     """
     spec = noise_spec or parse_noise(job.noise)
     source = source or read(job)
     labels, true_labels, noise = source.train_labels, source.true_labels, None
     if spec.kind != "none":
         if true_labels is not None and not np.array_equal(labels, true_labels):
-            raise InputError(f"noise {job.noise}: {job.data} has noisy labels already; leave out --noise")
+            raise InputError(f"noise {job.noise}: {job.data} has noisy labels already; set noise to none")
         true_labels = labels
         noise = add_noise(
-            true_labels, spec, num_classes=len(source.classes), seed=job.config.seed, similar=source.similar
+            true_labels, spec, num_classes=len(source.classes), seed=job.settings.seed, similar=source.similar
         )
         labels = noise.labels
     height, width, channels = source.train_images.shape[1:]
-    if job.config.crop_size > min(height, width):
+    if job.settings.crop_size > min(height, width):
         raise InputError(
-            f"crop_size is {job.config.crop_size}: the images are {height} x {width} pixels; take a smaller one, or"
-            " larger images by --image_size"
+            f"crop_size is {job.settings.crop_size}: the images are {height} x {width} pixels; set a smaller"
+            " crop_size or a larger image_size"
         )
     mean, std = source.mean, source.std
     if mean is None or std is None:
         mean, std = pixel_statistics(source.train_images)
-    hold = partial(ArrayData, mean=mean, std=std, crop_size=job.config.crop_size, device=device)
-    everything = hold(source.train_images, labels, crop_padding=job.config.crop_padding, flip=job.config.flip)
-    train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.config.seed)
+    hold = partial(ArrayData, mean=mean, std=std, crop_size=job.settings.crop_size, device=device)
+    hold_to_train = partial(hold, crop_padding=job.settings.crop_padding, flip=job.settings.flip)
+    everything = hold_to_train(source.train_images, labels)
+    train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.settings.seed)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
     if source.val_images is not None and source.val_labels is not None:
         if job.holdout:
-            raise InputError(f"holdout is {job.holdout:g}: {job.data} has validation images of its own; leave it out")
+            raise InputError(f"holdout is {job.holdout:g}: {job.data} has its own validation images; set holdout to 0")
         holdout = hold(source.val_images, source.val_labels)
-    test = None
+    trusted, test = _read_trusted(job, source), None
     if source.test_images is not None and source.test_labels is not None:
         test = hold(source.test_images, source.test_labels)
     return Material(
@@ -127,6 +129,7 @@ def gather(
         std=std,
         everything=everything,
         train=everything.subset(train_index) if len(holdout_index) else everything,
+        trusted=None if trusted is None else hold_to_train(*trusted),
         train_index=train_index,
         holdout=holdout,
         clean_holdout=source.val_images is not None,
@@ -138,12 +141,12 @@ def gather(
         rows=source.rows,
         num_given=source.num_given,
         skipped=source.skipped,
-        digest=_digest(source, labels, true_labels),
+        digest=_digest(source, labels, true_labels, trusted),
     )
 
 
 def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sample indices to train on, and that share of each class to hold out; classes of a few samples stay whole."""
+    """Sample indices to train on, and to hold out: the share of each class, none of classes with few samples."""
     rng = np.random.default_rng([seed, 2])  # another stream than the noise of the same seed
     held = [np.zeros(0, dtype=np.int64)]
     for label in np.unique(labels):
@@ -154,10 +157,31 @@ def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[ND
     return np.setdiff1d(np.arange(len(labels)), holdout), holdout
 
 
-def _digest(source: Source, labels: NDArray[np.int64], true_labels: NDArray[np.int64] | None) -> str:
-    """The same for the same data, wherever it lies."""
+_Labelled = tuple[Images | ImageFiles, NDArray[np.int64]]
+
+
+def _read_trusted(job: Job, source: Source) -> _Labelled | None:
+    """The job's trusted images and labels, in the size and with the classes of the source; None without any."""
+    if job.trusted is None:
+        return None
+    bare = dataclasses.replace(source, test_images=None, test_labels=None)
+    try:
+        whole = with_images_of(
+            bare, job.trusted, path_column=job.path_column, label_column=job.label_column, memory_gb=job.memory_gb
+        )
+    except InputError as error:
+        raise InputError(f"trusted: {error}") from error
+    assert whole.test_images is not None
+    assert whole.test_labels is not None
+    return whole.test_images, whole.test_labels
+
+
+def _digest(
+    source: Source, labels: NDArray[np.int64], true_labels: NDArray[np.int64] | None, trusted: _Labelled | None
+) -> str:
+    """A digest that is equal for equal data, wherever it is stored."""
     digest = hashlib.blake2b(repr((source.classes, source.train_images.shape)).encode(), digest_size=16)
-    others = list(source.other_tests.values())
+    others = [*source.other_tests.values(), *([trusted] if trusted else [])]
     for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
         if images is not None:
             digest.update(fingerprint(images))

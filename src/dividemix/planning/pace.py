@@ -1,92 +1,100 @@
-"""How fast a job trains on this machine, from a few steps of each phase; no torch import before it is measured."""
+"""How fast a job trains on this machine, from a few steps of each phase. No torch import before it is measured."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dividemix.errors import DegenerateDivisionWarning
+from dividemix.methods import find_method
 from dividemix.planning.job import Job
 
 if TYPE_CHECKING:
     from dividemix.data.source import Source
 
 _NUM_STEPS = 4
+_SHARE_LABELED = 0.85  # of samples that keep their label: a guess for unknown noise
+
+
+@dataclass(frozen=True)
+class PhasePace:
+    """Seconds that a sample takes in an epoch of a phase, for all nets together.
+
+    `kept` is for each sample that keeps its label; the others are trained together with it.
+    """
+
+    each: float
+    kept: float = 0.0
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a sample takes, for all nets together, and how many samples train and are tested each epoch.
+    """The pace of each phase, seconds that a sample takes to be evaluated, and how many samples there are."""
 
-    `mix` counts for each sample that keeps its label; the others come along with it.
-    """
-
-    warmup: float
-    divide: float
-    mix: float
+    phases: Mapping[str, PhasePace]
+    evaluate: float
     num_train: int
     num_test: int
 
     def seconds(self, job: Job) -> float:
-        """What the job will take from its first epoch to its last."""
-        config = job.config
-        num_warmup = config.epochs if job.method == "cross_entropy" else config.warmup_epochs
-        # Twice, since a step of warm-up has as many samples as the two kinds of a later one have together.
-        num_warmup_samples = 2 * config.balanced_batches * config.batch_size or self.num_train
-        mix_epoch = config.num_divided(self.num_train) * (self.divide + self.mix * _share_labeled(job))
-        test = self.num_test * self.divide * config.epochs
-        at_the_end = self.num_train * self.divide  # every label is judged once more
-        training = num_warmup * num_warmup_samples * self.warmup + (config.epochs - num_warmup) * mix_epoch
+        """How long the job takes from its first epoch to its last."""
+        s = job.settings
+        # An ordinary step has 2 B samples, a step with divisions B that keep their label.
+        num_ordinary = 2 * s.balanced_batches * s.batch_size or self.num_train
+        num_divided = s.num_divided(self.num_train)
+        training = 0.0
+        for phase in find_method(job.method).phases(s):
+            if not phase.num_epochs:  # was not measured
+                continue
+            pace = self.phases[phase.name]
+            an_epoch = pace.each * (num_divided if pace.kept else num_ordinary)
+            training += phase.num_epochs * (an_epoch + num_divided * pace.kept * _share_labeled(job))
+        test = self.num_test * self.evaluate * s.epochs
+        at_the_end = self.num_train * self.evaluate  # every label is judged once more
         return training + test + at_the_end
 
 
 def measure(job: Job, source: "Source | None" = None) -> Pace:
-    """The job's pace, uncompiled, on its first samples; data that is there already comes as `source`.
-
-    Raises:
-        InputError: for whatever is wrong with the job or its data.
-    """
+    """The job's pace on its first samples, or those of `source`, uncompiled. Raises InputError if it is wrong."""
     import numpy as np
 
     from dividemix.engine.device import choose_device
-    from dividemix.methods import find_method
+    from dividemix.methods.loop import train_one
     from dividemix.planning.material import gather
     from dividemix.planning.prepare import start
 
-    config = replace(job.config, epochs=3, warmup_epochs=2, balanced_batches=0, compile="never")
     method = find_method(job.method)
-    device = choose_device(config.device)
+    s = replace(job.settings, balanced_batches=0, compile="never", kernels="torch")
+    device = choose_device(s.device)
     material = gather(job, device, source)
     num_train, tested = len(material.train.labels), (*material.tests.values(), material.holdout)
-    num_samples = min(num_train, _NUM_STEPS * 2 * config.batch_size)
-    state = start(
-        config,
-        job.method,
-        num_classes=len(material.classes),
-        image_shape=material.image_shape,
-        num_samples=num_samples,
-        device=device,
-        may_compile=False,
-    )
+    num_samples = min(num_train, _NUM_STEPS * 2 * s.batch_size)
+    sets = replace(material.sets, train=material.train.subset(np.arange(num_samples)))
+    state = start(job.method, s, sets, num_classes=len(material.classes), shape=material.image_shape, device=device)
+    paces: dict[str, PhasePace] = {}
+    evaluate = 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateDivisionWarning)  # a few steps do not tell labels apart
-        # The first warm-up epoch is not counted: kernels are chosen and memory is taken there.
-        _, warmup, mix = method.fit(state, material.train.subset(np.arange(num_samples)), config)
-    # One pass of all nets over a sample: a division's in a mix epoch, a third of a training step where there is none.
-    divide = mix.seconds.get("co_divide", sum(warmup.seconds.values()) / 3) / num_samples
-    num_labeled = max(sum(len(division.labeled) for division in mix.divisions), 1) / max(len(mix.divisions), 1)
-    return Pace(
-        warmup=sum(warmup.seconds.values()) / num_samples,
-        divide=divide,
-        mix=(mix.seconds.get("mixmatch", 0.0) + mix.seconds["forward_backward"]) / num_labeled,
-        num_train=num_train,
-        num_test=sum(len(images.labels) for images in tested if images is not None),
-    )
+        warnings.simplefilter("ignore", DegenerateDivisionWarning)  # expected after a few steps
+        train_one(method, state, sets, s)  # not counted: it also chooses kernels and allocates memory
+        begin = 0
+        for phase in method.phases(s):
+            if phase.num_epochs:
+                state.epoch = begin
+                report = train_one(method, state, sets, s)
+                divide = report.seconds.get("co_divide", 0.0) / num_samples
+                rest = sum(report.seconds.values()) - divide * num_samples
+                num_kept = sum(len(division.labeled) for division in report.divisions) / max(len(report.divisions), 1)
+                paces[phase.name] = PhasePace(divide, rest / num_kept) if num_kept else PhasePace(rest / num_samples)
+                # Without a division to measure it, an evaluation takes a third of a training step.
+                evaluate = divide or paces[phase.name].each / 3
+            begin += phase.num_epochs
+    return Pace(paces, evaluate, num_train, sum(len(images.labels) for images in tested if images is not None))
 
 
 def _share_labeled(job: Job) -> float:
-    """The share of samples that will keep their label, judged by the noise rate; a guess where nobody knows it."""
+    """The share of samples that will keep their label, from the noise rate if that is known."""
     _, _, rate = job.noise.partition(":")
     try:
         return 1 - float(rate)
     except ValueError:
-        return 0.85 if job.config.keep_plausible else 2 / 3
+        return _SHARE_LABELED

@@ -1,77 +1,118 @@
-"""From a job to its data, and to nets on a device, as fast as it allows: all that is there before the first epoch."""
+"""From a job to its data and its nets on a device: everything that exists before the first epoch."""
+
+from dataclasses import replace
 
 import torch
 from torch import nn
 
-from dividemix.config import Config
 from dividemix.data.augment import cropped_shape
 from dividemix.data.noise import NoiseSpec
 from dividemix.data.source import Source
 from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
 from dividemix.engine.device import choose_device, choose_dtype
+from dividemix.engine.kernels.choice import choose_kernels, use_own_kernels
+from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State
-from dividemix.methods import find_method
+from dividemix.errors import InputError
+from dividemix.methods import find_method, loop
+from dividemix.methods.method import Method, MethodSettings, TrainingSets
 from dividemix.nets.build import build_net
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material, gather
 
 
 def prepare(
-    job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, may_compile: bool = True
-) -> tuple[Material, State]:
-    """The job's data, with its noise or another, and its state before the first epoch.
+    job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, to_train: bool = True
+) -> tuple[Job, Material, State]:
+    """The job with its kernels chosen, its data, and its state before the first epoch; `noise` replaces the job's.
 
-    Raises:
-        InputError: if the job is wrong, or its data.
+    Unless `to_train`, nets are not compiled and use torch's kernels. Raises InputError if the job or its data is wrong.
     """
-    find_method(job.method)  # before minutes are spent on reading data
-    device = choose_device(job.config.device)
+    method = find_method(job.method)
+    if method.needs_trusted and job.trusted is None:  # refused before minutes are spent on reading data
+        raise InputError(f"method {job.method} needs samples with trusted labels: name them by trusted")
+    device = choose_device(job.settings.device)
     material = gather(job, device, source, noise)
+    shape, num_classes = material.image_shape, len(material.classes)
+    if to_train:
+        num_samples = len(material.train.labels)
+        s = with_kernels(method, job.settings, num_samples, num_classes=num_classes, shape=shape, device=device)
+        job = replace(job, settings=s)
     state = start(
-        job.config,
-        job.method,
-        num_classes=len(material.classes),
-        image_shape=material.image_shape,
-        num_samples=len(material.train.labels),
-        device=device,
-        may_compile=may_compile,
+        job.method, job.settings, material.sets, num_classes=num_classes, shape=shape, device=device, to_train=to_train
     )
-    return material, state
+    return job, material, state
+
+
+def with_kernels(
+    method: Method,
+    s: MethodSettings,
+    num_samples: int,
+    *,
+    num_classes: int,
+    shape: tuple[int, ...],
+    device: torch.device,
+) -> MethodSettings:
+    """The settings with `auto` kernels replaced by the faster. Raises InputError if `own` ones cannot be used."""
+    if method.double_backward and s.kernels == "own":
+        raise InputError("kernels is own, but the method needs second derivatives: set kernels to torch, or to auto")
+    if method.double_backward or s.kernels == "torch":
+        return replace(s, kernels="torch")
+    shape = net_shape(shape, s)
+    net = _build(s, 0, num_classes=num_classes, shape=shape, device=device)
+    is_long = _is_long(net, s, method.num_nets(s), shape, num_samples)  # only then measurements earn their time back
+    keep_freed_memory()  # as in training
+    choice = choose_kernels(s.kernels, net, shape, s.batch_size, worth_measuring=is_long)
+    return replace(s, kernels=choice.kernels)
 
 
 def start(
-    config: Config,
     method: str,
+    s: MethodSettings,
+    sets: TrainingSets,
     *,
     num_classes: int,
-    image_shape: tuple[int, ...],
-    num_samples: int,
+    shape: tuple[int, ...],
     device: torch.device,
-    may_compile: bool = True,
+    to_train: bool = True,
 ) -> State:
-    """The state before the first epoch of a method's training on num_samples samples, cropped as config says.
+    """The state of a method before its first epoch on the sets, whose samples have `shape`.
 
-    Raises:
-        InputError: if the method is unknown, or the net does not fit.
+    Kernels that are still `auto` are torch's. Raises InputError if the method is unknown, lacks trusted samples, or the
+    net does not fit.
     """
-    num_nets = find_method(method).num_nets(config)
-    if len(image_shape) == 3:
-        image_shape = cropped_shape(image_shape, config.crop_size)
-    dtype = choose_dtype(config.precision, device)
-    nets: list[nn.Module] = []
-    for k in range(num_nets):
-        seed = 2 * config.seed + k  # different weights for each net of each seed
-        net = build_net(config, num_classes=num_classes, image_shape=image_shape, seed=seed)
-        net = net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if dtype != torch.float32:
-            autocast_net(net, device, dtype)
-        nets.append(net)
-    # A sample is forwarded about six times an epoch for each net, counting a backward as two.
-    num_rows = 6 * num_nets * config.num_divided(num_samples) * config.epochs
-    if may_compile and (
-        config.compile == "always"
-        or (config.compile == "auto" and worth_compiling(nets[0], image_shape, num_rows, device))
-    ):
+    found, shape = find_method(method), net_shape(shape, s)
+    nets = [_build(s, k, num_classes=num_classes, shape=shape, device=device) for k in range(found.num_nets(s))]
+    if to_train and s.kernels == "own":
+        choose_kernels("own", nets[0], shape, s.batch_size)  # raises if they cannot be used
+        for net in nets:
+            use_own_kernels(net)
+    is_long = s.compile == "auto" and _is_long(nets[0], s, len(nets), shape, len(sets.train.labels))
+    if to_train and not found.double_backward and (s.compile == "always" or is_long):
         for net in nets:
             compile_net(net)
-    return State.start(nets, num_samples, config, scale_loss=dtype == torch.float16)
+    state = State.start(nets, s, scale_loss=choose_dtype(s.precision, device) == torch.float16)
+    loop.start(found, state, sets, s)
+    return state
+
+
+def net_shape(shape: tuple[int, ...], s: MethodSettings) -> tuple[int, ...]:
+    """The shape that a net gets: that of cropped images, or of vectors as they are."""
+    return cropped_shape(shape, s.crop_size) if len(shape) == 3 else shape
+
+
+def _build(s: MethodSettings, k: int, *, num_classes: int, shape: tuple[int, ...], device: torch.device) -> nn.Module:
+    """Net k on its device, in its precision; every net of every seed starts from different weights."""
+    net = build_net(s, num_classes=num_classes, image_shape=shape, seed=2 * s.seed + k).to(device)
+    net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    dtype = choose_dtype(s.precision, device)
+    if dtype != torch.float32:
+        autocast_net(net, device, dtype)
+    return net
+
+
+def _is_long(net: nn.Module, s: MethodSettings, num_nets: int, shape: tuple[int, ...], num_samples: int) -> bool:
+    """Whether the training is long enough for compilation and measurements to pay."""
+    # A sample is forwarded about six times an epoch for each net, counting a backward as two.
+    num_rows = 6 * num_nets * s.num_divided(num_samples) * s.epochs
+    return worth_compiling(net, shape, num_rows, next(net.parameters()).device)

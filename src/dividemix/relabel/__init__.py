@@ -1,1 +1,1 @@
-"""From a reviewer's decisions to corrected data."""
+"""Apply a reviewer's decisions to the data."""

@@ -1,4 +1,4 @@
-"""A .parquet table with other labels (pyarrow, an extra): all other columns and the metadata stay."""
+"""Change labels in a .parquet table (pyarrow, an extra); all other columns and the metadata stay."""
 
 import importlib
 import io
@@ -12,12 +12,8 @@ from dividemix.relabel.corrections import Correction, by_path, class_number
 
 
 def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: str, label_column: str) -> bytes:
-    """The table's content with the corrected labels, which are classes' numbers where the given ones are.
-
-    Raises:
-        InputError: for what is no table, and for corrections that do not fit it.
-    """
-    listing, _ = list_parquet(table, path_column=path_column, label_column=label_column)  # so that below is a table
+    """The table with the corrected labels, class numbers if the given labels are; InputError if they do not fit."""
+    listing, _ = list_parquet(table, path_column=path_column, label_column=label_column)  # checks the table
     classes = None if listing.classes is None else list(listing.classes)
     arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     whole = parquet.read_table(table)
@@ -26,7 +22,7 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
 
     columns = whole.select([image, label]).to_pydict()
     rows = list(rows_of(columns, image, label, classes))
-    named = {number: (row.path or row.position, row.label) for number, row in enumerate(rows)}
+    named = {number: (row.name, row.label) for number, row in enumerate(rows)}
     own_images = {number for number, row in enumerate(rows) if row.content is not None}
     values, field = columns[label], whole.schema.field(label)
     known = {class_name(value, classes): value for value in reversed(values)}
@@ -37,7 +33,7 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
         column = arrow.array(values, type=field.type)
     except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"{table}: column {label!r} holds {field.type}, and a corrected label is none: choose one of its classes"
+            f"{table}: column {label!r} has type {field.type}, which does not fit a new label: choose an existing class"
         ) from error
     file = io.BytesIO()
     parquet.write_table(whole.set_column(names.index(label), field, column), file)
@@ -47,17 +43,13 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
 def _value(
     correction: Correction, known: Mapping[str | None, Any], classes: list[str] | None, is_number: bool, table: Path
 ) -> Any:
-    """The new label as the column holds it; `known` are the values of the classes that it names already."""
+    """The new label as a value of the column; `known` maps the classes in the column to their values."""
     new = correction.new_label
     if new in known:
         return known[new]
-    if classes is not None:
-        number = class_number(correction, classes, table)
-        return number if is_number else new
-    if is_number:
-        return (
-            int(new)
-            if new.isascii() and new.isdigit()
-            else class_number(correction, [name for name in known if name], table)
-        )
-    return new
+    if is_number and classes is None and new.isascii() and new.isdigit():
+        return int(new)
+    if not is_number and classes is None:
+        return new
+    number = class_number(correction, classes or [name for name in known if name], table)
+    return number if is_number else new

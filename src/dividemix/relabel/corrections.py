@@ -1,24 +1,23 @@
-"""The reviewer's corrections: read as the page's download writes them, and matched with the rows they are about."""
+"""Read the reviewer's corrections, which the report page writes, and match them with the rows of the data."""
 
 import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
-from dividemix.relabel.csv_records import read_csv
 
 COLUMNS = ("index", "path", "given_label", "new_label", "action")
 ACTIONS = ("keep", "accept", "choose", "skip")
-FOREIGN = "the corrections belong to other data, or were applied already"
+FOREIGN = "the corrections are for other data, or have been applied already"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Correction:
-    """One line: which sample, the label it was given, and the one it gets; empty for a sample that was skipped."""
+    """One line: a sample, its given label and its new label, which is empty if the reviewer skipped the sample."""
 
-    where: str
-    """File and line, as errors name it."""
+    where: str  # File and line, for error messages
     index: int
     path: str
     given_label: str
@@ -26,27 +25,23 @@ class Correction:
 
     @property
     def changes(self) -> bool:
-        """Whether the label becomes another one."""
+        """Whether the new label differs from the given one."""
         return self.new_label not in ("", self.given_label)
 
 
 def read_corrections(file: Path) -> list[Correction]:
-    """The corrections in the file's order.
-
-    Raises:
-        InputError: naming the line, for what the page cannot have written.
-    """
-    table = read_csv(file, COLUMNS)
-    if missing := [name for name in COLUMNS if name not in table.columns]:
-        raise InputError(
-            f"{file}: no column {missing[0]!r}: corrections, as the page gives them, have {', '.join(COLUMNS)}"
-        )
+    """The corrections in the order of the file; InputError, naming the line, if the report page did not write it."""
+    table = read_text_table(file, set(COLUMNS))
+    remedy = f"corrections from the report page have {', '.join(COLUMNS)}"
+    columns = {name: table.column(name, remedy) for name in COLUMNS}
     corrections: dict[int, Correction] = {}
-    for record in table.rows():
-        values = dict(zip(table.columns, (field.strip() for field in record.fields), strict=True))
-        one = _correction(values, f"{file}: line {record.line}")
+    for record in (record for record in table.rows() if not record.is_blank):
+        where, num_fields = f"{file}: line {record.line}", len(record.fields)
+        if num_fields != len(table.columns):
+            raise InputError(f"{where} has {num_fields} fields, the header has {len(table.columns)}: download it again")
+        one = _correction({name: record.value(column) for name, column in columns.items()}, where)
         if one.index in corrections:
-            raise InputError(f"{one.where}: sample {one.index} is there twice: leave one of its lines out")
+            raise InputError(f"{one.where}: sample {one.index} occurs twice: remove one of its lines")
         corrections[one.index] = one
     return list(corrections.values())
 
@@ -54,9 +49,9 @@ def read_corrections(file: Path) -> list[Correction]:
 def _correction(values: Mapping[str, str], where: str) -> Correction:
     index, action = values["index"], values["action"]
     if not (index.isascii() and index.isdigit() and len(index) < 19):
-        raise InputError(f"{where}: index is {index[:50]!r}: a whole number from 0 is needed")
+        raise InputError(f"{where}: index is {index[:50]!r}: must be an integer >= 0")
     if action not in ACTIONS:
-        raise InputError(f"{where}: action is {action[:50]!r}: {', '.join(ACTIONS)} are allowed")
+        raise InputError(f"{where}: action is {action[:50]!r}: must be one of {', '.join(ACTIONS)}")
     new_label = {"keep": values["given_label"], "skip": ""}.get(action, values["new_label"])
     if action != "skip" and not new_label:
         raise InputError(f"{where}: action is {action}, but there is no label: name the class, or skip the sample")
@@ -71,13 +66,11 @@ def by_path(
     data: Path,
     own_images: Set[int] = frozenset(),
 ) -> dict[int, Correction]:
-    """Row -> its correction, for the rows (path, label) whose label changes: all that name the file of a correction.
+    """Row -> its correction, for the rows (path, label) whose label changes: all rows with the path of a correction.
 
-    Rows in `own_images` hold an image of their own, whose path is just a name: where several have it, the correction's
-    index says which row is meant.
-
-    Raises:
-        InputError: if no row has the path, or one has another label than the sample was given.
+    Rows in `own_images` contain their image, and their path is only a name. If several rows have that name, the index
+    of the correction selects the row. Raises InputError if no row has the path, or if a row's label is not the given
+    label of the correction.
     """
     found: dict[str, list[int]] = {}
     for row, (path, _) in rows.items():
@@ -88,8 +81,8 @@ def by_path(
         if not same:
             raise InputError(f"{one.where}: {data} has no path {one.path[:200]!r}: {FOREIGN}")
         if len(same) > 1:
-            is_told = one.index in own_images and one.index in same
-            same = [one.index] if is_told else [row for row in same if row not in own_images]
+            is_named = one.index in own_images and one.index in same
+            same = [one.index] if is_named else [row for row in same if row not in own_images]
         if not same:
             raise InputError(
                 f"{one.where}: {data} has several images called {one.path[:200]!r}, none of them in row {one.index}: "
@@ -103,7 +96,7 @@ def by_path(
 
 
 def check_given(correction: Correction, label: str | None, place: str) -> None:
-    """Nothing, if that is the label in the data; InputError, opening with the line of the correction, if not."""
+    """Raise InputError, starting with the line of the correction, unless its given label is the label in the data."""
     if (label or "").strip() != correction.given_label:
         raise InputError(
             f"{correction.where}: given_label is {correction.given_label[:100]!r}, "
@@ -112,14 +105,10 @@ def check_given(correction: Correction, label: str | None, place: str) -> None:
 
 
 def class_number(correction: Correction, classes: Sequence[str], data: Path) -> int:
-    """The number of the new label's class, for data that know their classes by number.
-
-    Raises:
-        InputError: if it is none of them.
-    """
+    """The class number of the new label, for data whose labels are numbers; InputError if it is not a class."""
     if correction.new_label not in classes:
         raise InputError(
-            f"{correction.where}: new_label {correction.new_label[:100]!r} is no class of {data}, "
+            f"{correction.where}: new_label {correction.new_label[:100]!r} is not a class of {data}, "
             f"whose labels are numbers: choose one of its {len(classes)} classes"
         )
     return list(classes).index(correction.new_label)

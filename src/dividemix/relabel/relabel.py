@@ -1,4 +1,4 @@
-"""The corrected data: what a reviewer decided, written so that it can be trained on."""
+"""Write corrected data: the data with the labels that a reviewer decided on, ready for training."""
 
 import csv
 import io
@@ -13,15 +13,15 @@ from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.table import list_table
 from dividemix.data.source import Source
+from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 from dividemix.relabel.corrected_parquet import corrected_parquet
 from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_given, class_number, read_corrections
-from dividemix.relabel.csv_records import read_csv
 
 
 @dataclass(frozen=True, kw_only=True)
 class Relabelled:
-    """How many samples the reviewer decided on, and how: label changed, label kept, nothing decided."""
+    """The number of samples whose label the reviewer changed, kept, or skipped."""
 
     num_changed: int
     num_kept: int
@@ -31,22 +31,20 @@ class Relabelled:
 def relabel(
     data: Path, corrections: Path, out: Path, *, path_column: str = "path", label_column: str = "label"
 ) -> Relabelled:
-    """Write to `out` what `data` holds, with the corrected labels; `dividemix train OUT` reads it.
+    """Write the content of `data` with the corrected labels to `out`; `dividemix train OUT` reads it.
 
-    A .csv or .tsv table keeps everything but the labels that change, to the byte. A .parquet table keeps its other
-    columns and its metadata, an .npz file its other arrays. Of a folder with a subfolder per class, `out` becomes a
-    .csv table of its images, with a column `split` if the folder has images to test on. As the paths in a table are
-    relative to it, `out` goes beside the table; for a folder into it, beside it or above it.
-
-    Raises:
-        InputError: for corrections that do not fit the data, and for an `out` from which the images are not found.
+    A .csv or .tsv table keeps all bytes of the records whose label does not change. A .parquet table keeps its other
+    columns and its metadata, an .npz file its other arrays. For a folder with a subfolder per class, `out` becomes a
+    .csv table of its images, with a column `split` if the folder has test images. Paths in a table are relative to it,
+    so `out` must be in the folder of the table; for a folder of images, in it, next to it or above it. Raises
+    InputError for corrections that do not fit the data, and for an `out` from which images cannot be found.
     """
     if not data.exists():
         raise InputError(f"{data}: no such file or folder")
     kind = "folder" if data.is_dir() else data.suffix.lower()
     if kind != "folder" and kind not in _TABLES and kind != ".npz":
         raise InputError(
-            f"{data}: a folder with one subfolder per class, a .csv, .tsv, .parquet or .npz file is needed"
+            f"{data}: must be a folder with one subfolder per class, or a .csv, .tsv, .parquet or .npz file"
         )
     _check_out(data, corrections, out, kind)
     decided = read_corrections(corrections)
@@ -63,43 +61,37 @@ def relabel(
 
 
 def default_out(data: Path) -> Path:
-    """Where corrected labels go if nobody says: beside the data, with `_corrected` in the name."""
+    """The default for `out`: next to the data, with `_corrected` in the name."""
     if data.is_dir():
         return data.resolve().with_name(f"{data.resolve().name}_corrected.csv")
     return data.with_name(f"{data.stem}_corrected{data.suffix}")
 
 
 def _check_out(data: Path, corrections: Path, out: Path, kind: str) -> None:
-    """Nothing, if the corrected data can go there: its kind of file, overwriting no input, its images within reach."""
+    """Raise InputError unless `out` has the right extension, overwrites no input, and its paths reach the images."""
     suffix = ".csv" if kind == "folder" else kind
     if out.suffix.lower() != suffix:
-        raise InputError(f"{out}: the corrected labels of {data} go into a {suffix} file: name it so")
+        raise InputError(f"{out}: the corrected labels of {data} must be a {suffix} file: change the extension")
     if not out.parent.is_dir():
-        raise InputError(f"{out}: there is no folder {out.parent}")
+        raise InputError(f"{out}: no folder {out.parent}: create it, or choose another")
     if out.is_dir():
-        raise InputError(f"{out}: that is a folder: name a file")
+        raise InputError(f"{out}: is a folder: give the name of a file")
     if out.resolve() in (data.resolve(), corrections.resolve()):
-        raise InputError(f"{out}: would be overwritten: choose another name for the corrected labels")
-    home = out.resolve().parent
-    if kind == "folder":
-        is_within_reach = data.resolve().is_relative_to(home)
-    else:
-        is_within_reach = kind == ".npz" or data.resolve().parent == home
-    if not is_within_reach:
+        raise InputError(f"{out}: is an input and would be overwritten: choose another name for the corrected labels")
+    home, own = out.resolve().parent, data.resolve()
+    if not (kind == ".npz" or own.parent == home or (kind == "folder" and own.is_relative_to(home))):
         raise InputError(
-            f"{out}: paths in a table are relative to it and may not leave its folder: "
-            f"put it beside {data}, such as {default_out(data)}"
+            f"{out}: paths in a table are relative to it and must not leave its folder: "
+            f"put it next to {data}, such as {default_out(data)}"
         )
 
 
 def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> bytes:
-    """A .csv table of the images in a folder, its paths relative to the table's own folder."""
+    """A .csv table of the images in a folder, with paths relative to the folder of `out`."""
     train, test = list_folder(folder)
     rows = dict(enumerate(zip(train.paths, train.labels, strict=True)))
-    changes = by_path(decided, rows, folder)
-    lines = [
-        (path, changes[row].new_label if row in changes else label, "train") for row, (path, label) in rows.items()
-    ]
+    new = {row: one.new_label for row, one in by_path(decided, rows, folder).items()}
+    lines = [(path, new.get(row, label), "train") for row, (path, label) in rows.items()]
     if test:
         lines += [(path, label, "test") for path, label in zip(test.paths, test.labels, strict=True)]
     below = folder.resolve().relative_to(out.resolve().parent)
@@ -112,19 +104,19 @@ def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> 
 
 
 def _corrected_text(table: Path, decided: Sequence[Correction], path_column: str, label_column: str) -> bytes:
-    """A .csv or .tsv table in which only the records of changed labels are written anew."""
-    list_table(table, path_column=path_column, label_column=label_column)  # raises for what is no such table
-    file = read_csv(table, (path_column, label_column), "\t" if table.suffix.lower() == ".tsv" else ",;\t")
-    path, label = file.columns.index(path_column), file.columns.index(label_column)
-    records = [record for record in file.rows() if record.fields[path].strip()]
-    rows = {row: (record.fields[path].strip(), record.fields[label]) for row, record in enumerate(records)}
+    """A .csv or .tsv table in which only the records of changed labels are written again."""
+    list_table(table, path_column=path_column, label_column=label_column)  # raises unless it is such a table
+    text = read_text_table(table, {path_column, label_column})
+    path, label = text.columns.index(path_column), text.columns.index(label_column)
+    records = [one for one in text.rows() if len(one.fields) == len(text.columns) and one.value(path)]
+    rows = {row: (record.value(path), record.value(label)) for row, record in enumerate(records)}
     for row, one in by_path(decided, rows, table).items():
-        records[row].replace(label, one.new_label, file.delimiter)
-    return file.content()
+        records[row].replace(label, one.new_label, text.delimiter)
+    return text.content(records)
 
 
 def _corrected_npz(file: Path, decided: Sequence[Correction]) -> bytes:
-    """The arrays of an .npz file, with other numbers in y_train where labels change."""
+    """The arrays of an .npz file, with the changed labels in y_train."""
     source = read_npz(file)
     with np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
@@ -143,7 +135,7 @@ def _corrected_npz(file: Path, decided: Sequence[Correction]) -> bytes:
 
 
 def _place(one: Correction, source: Source, file: Path) -> int:
-    """Where in the file's arrays the sample of a correction is: that of its path, if only one has it; of its index."""
+    """The position of a correction's sample in the arrays: by its path if that is unique, else by its index."""
     if one.path and source.paths is None:
         raise InputError(f"{one.where}: path is {one.path[:200]!r}, but {file} has no paths: {FOREIGN}")
     places = np.flatnonzero(source.rows == one.index)

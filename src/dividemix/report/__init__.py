@@ -1,1 +1,1 @@
-"""What a person sees of a finished run: the HTML page with its review, and the corrected table that follows from it."""
+"""The report of a finished run: one HTML page, in which the labels can be reviewed."""

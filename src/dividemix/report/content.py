@@ -1,4 +1,4 @@
-"""What the page is made of, as plain values and numpy arrays; no torch import.
+"""The content of the page as plain values and numpy arrays. No torch import.
 
 Shapes: N training samples, C classes, K networks.
 """
@@ -16,48 +16,31 @@ class PageContent:
     """A finished run: what was trained, how it went, and what the networks think of each given label."""
 
     title: str
-    facts: Sequence[tuple[str, str]]
-    """(name, value): what was trained and how well."""
-    choices: Sequence[tuple[str, str, str]]
-    """(setting, value, reason): what was chosen automatically."""
+    facts: Sequence[tuple[str, str]]  # (name, value): what was trained, and the results
+    choices: Sequence[tuple[str, str, str]]  # (setting, value, reason): what was chosen automatically
     rows: Sequence[Mapping[str, Any]]
-    """Epochs as in metrics.jsonl: epoch, phase, test_acc, val_acc (on held-out noisy labels or, with val_is_clean, on
-    clean validation images), num_labeled out of num_divided, clean_auc, noise_rate; what is absent or None is not
-    shown."""
+    """Epochs as in metrics.jsonl: epoch, phase, selects, test_acc, val_acc (on held-out noisy labels or, with
+    val_is_clean, on clean validation images), num_labeled out of num_divided, clean_auc, noise_rate. A value that is
+    absent or None is not shown."""
     divisions: Sequence[Mapping[str, Any]]
-    """One for each epoch and net: epoch, net (for which the other one divided), low and high (range of the losses),
-    counts (bins), clean_curve and wrong_curve (expected counts of the two mixture components in each bin), and
-    wrong_counts where that is known."""
-    classes: tuple[str, ...]
-    """Names of the C classes."""
-    labels: NDArray[np.int64]
-    """(N,): labels as given."""
-    probs: NDArray[np.float32]
-    """(N, C): what the networks predict together."""
-    label_score: NDArray[np.float64]
-    """(N,): in [0, 1], low is bad."""
-    is_issue: NDArray[np.bool_]
-    """(N,): whether the label is flagged as wrong."""
-    clean_prob: NDArray[np.float64]
-    """(K, N): w_i by each network."""
-    losses: NDArray[np.float64]
-    """(K, N): l_i by each network."""
-    noise_rate: float
-    """Estimated share of wrong labels."""
-    noise_matrix: NDArray[np.float64]
-    """(C, C): estimated joint distribution, rows the given label, columns the suggested one."""
-    sample_rows: NDArray[np.int64]
-    """(N,): where each sample stands in the data as it was given, counted from 0."""
-    can_add_classes: bool
-    """Whether corrected data may name a class that it has not yet."""
-    paths: tuple[str, ...] | None = None
-    """(N,): where each sample was read from; None for data without files."""
-    true_labels: NDArray[np.int64] | None = None
-    """(N,): where they are known; then the flags are scored."""
-    kept_epoch: int | None = None
-    """The epoch whose networks were kept."""
-    num_skipped: int = 0
-    """Samples that could not be read."""
+    """One for each epoch and net: epoch, net (the one that trains on it), low and high (range of the losses), counts
+    (bins), clean_curve and wrong_curve (expected counts of the two mixture components in each bin), and wrong_counts
+    if the true labels are known."""
+    classes: tuple[str, ...]  # names of the C classes
+    labels: NDArray[np.int64]  # (N,): the given labels
+    probs: NDArray[np.float32]  # (N, C): what the networks predict together
+    label_score: NDArray[np.float64]  # (N,): in [0, 1], low is bad
+    is_issue: NDArray[np.bool_]  # (N,): whether the label is flagged as wrong
+    clean_prob: NDArray[np.float64]  # (K, N): w_i by each network
+    losses: NDArray[np.float64]  # (K, N): l_i by each network
+    noise_rate: float  # estimated share of wrong labels
+    noise_matrix: NDArray[np.float64]  # (C, C): estimated joint distribution of given (row) and suggested label
+    sample_rows: NDArray[np.int64]  # (N,): the index of each sample in the data as given, from 0
+    can_add_classes: bool  # whether corrected data may name a new class
+    paths: tuple[str, ...] | None = None  # (N,): where each sample was read from; None for data without files
+    true_labels: NDArray[np.int64] | None = None  # (N,): if known; then the flags are scored
+    kept_epoch: int | None = None  # the epoch whose networks were kept
+    num_skipped: int = 0  # samples that could not be read
 
     def __post_init__(self) -> None:
         num_samples, num_classes = len(self.labels), len(self.classes)

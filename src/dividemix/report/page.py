@@ -12,24 +12,13 @@ from typing import Any
 from dividemix.report.content import PageContent
 from dividemix.report.payload import payload
 
-_SCRIPTS = (
-    "dom.js",
-    "charts.js",
-    "training.js",
-    "losses.js",
-    "noise.js",
-    "decisions.js",
-    "choose.js",
-    "gallery.js",
-    "review.js",
-    "main.js",
-)
+_SCRIPTS = ("dom", "charts", "training", "losses", "noise", "decisions", "choose", "gallery", "review", "main")
 
 
 def render(content: PageContent, thumbnail: Callable[[int], bytes]) -> str:
-    """The page; `thumbnail(i)` gives sample i as a JPEG, PNG or WebP file (b"" where there is no picture)."""
+    """The page. `thumbnail(i)` returns sample i as a JPEG, PNG or WebP file, or b"" if it has no picture."""
     style = _read("page.css")
-    script = '"use strict";\n' + "\n".join(_read(name) for name in _SCRIPTS)
+    script = '"use strict";\n' + "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     return Template(_read("page.html")).substitute(
         title=html.escape(content.title.encode("utf-8", "replace").decode()),
         policy=_policy(style, script),
@@ -40,15 +29,15 @@ def render(content: PageContent, thumbnail: Callable[[int], bytes]) -> str:
 
 
 def to_script_json(value: Any) -> str:
-    """JSON that can stand inside a script element whatever text it holds: ASCII, without <, > and &."""
+    """JSON that is safe inside a script element, whatever text is in it: ASCII, without <, > and &."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":  # only inside strings, where JSON allows the escape
+    for character in "<>&":  # they occur only inside strings, where JSON allows the escape
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def _policy(style: str, script: str) -> str:
-    """A content security policy under which this style and this script work, and nothing is loaded from anywhere."""
+    """A content security policy that allows this style and this script, and loads nothing from anywhere."""
     return (
         f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""From a page's content to the JSON that the page carries: aggregates of everything, details of the worst samples only.
+"""The JSON that the page carries, made from its content: totals of all samples, details of the worst ones only.
 
 Shapes: N training samples, C classes, K networks, S suspects.
 """
@@ -15,12 +15,12 @@ from dividemix.judging.quality import flag_quality
 from dividemix.report.content import PageContent
 
 MAX_SUSPECTS = 1000
-MAX_MATRIX_CLASSES = 40  # more make a heat map of cells too small to hit
+MAX_MATRIX_CLASSES = 40  # with more, the cells of the heat map are too small to click
 _MAX_PAIRS = 40
-_MAX_THUMBNAIL_BYTES = 9_000_000  # of all thumbnails as files, which base64 makes 12 MB of the page
+_MAX_THUMBNAIL_BYTES = 9_000_000  # of all thumbnails; base64 makes them 12 MB of the page
 _NUM_LIKELY = 3
 _ROW_KEYS = (
-    *("epoch", "phase", "test_acc", "val_acc", "val_is_clean"),
+    *("epoch", "phase", "selects", "test_acc", "val_acc", "val_is_clean"),
     *("num_labeled", "num_divided", "clean_auc", "noise_rate"),
 )
 _DIVISION_KEYS = ("epoch", "net", "low", "high", "counts", "clean_curve", "wrong_curve", "wrong_counts")
@@ -28,8 +28,7 @@ _SIGNATURES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF",
 
 
 def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str, Any]:
-    """All that the page shows, in types JSON has; numbers have four significant digits, NaN is None."""
-    known = content.true_labels
+    """All that the page shows, in JSON's types. Numbers have four significant digits, and NaN becomes None."""
     return {
         "run": run_id(content),
         "title": content.title,
@@ -45,15 +44,13 @@ def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str
         "rows": [_only(row, _ROW_KEYS) for row in content.rows],
         "divisions": [_only(division, _DIVISION_KEYS) for division in content.divisions],
         "noise": _noise(content),
-        "quality": None
-        if known is None
-        else _short(flag_quality(content.label_score, content.is_issue, content.labels != known)),
+        "quality": _quality(content),
         "suspects": _suspects(content, thumbnail),
     }
 
 
 def run_id(content: PageContent) -> str:
-    """The name under which a browser keeps the progress: the same for the same samples and scores."""
+    """The name under which a browser stores the review: the same for the same samples and scores."""
     digest = hashlib.sha256()
     for array in (content.labels, content.label_score, content.probs.argmax(axis=1), content.sample_rows):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -61,8 +58,15 @@ def run_id(content: PageContent) -> str:
     return digest.hexdigest()[:16]
 
 
+def _quality(content: PageContent) -> Any:
+    """How good the flags are; None if the true labels are not known."""
+    if content.true_labels is None:
+        return None
+    return _short(flag_quality(content.label_score, content.is_issue, content.labels != content.true_labels))
+
+
 def _noise(content: PageContent) -> dict[str, Any]:
-    """Expected numbers of samples by given and suggested label: the pairs with most, and all where they fit a map."""
+    """Expected numbers of samples by given and suggested label: the largest, and all if the classes are few."""
     matrix = np.nan_to_num(content.noise_matrix).astype(np.float64)
     expected = matrix / max(matrix.sum(), 1e-12) * len(content.labels)
     wrong = expected.copy()
@@ -76,7 +80,7 @@ def _noise(content: PageContent) -> dict[str, Any]:
 
 
 def _suspects(content: PageContent, thumbnail: Callable[[int], bytes]) -> list[dict[str, Any]]:
-    """The samples with the lowest scores, worst first, each with its thumbnail; fewer if those grow too large."""
+    """The samples with the lowest scores, worst first, up to the largest total size of their thumbnails."""
     suspects: list[dict[str, Any]] = []
     num_bytes = 0
     for i in np.argsort(content.label_score, kind="stable")[:MAX_SUSPECTS].tolist():
@@ -104,7 +108,7 @@ def _suspects(content: PageContent, thumbnail: Callable[[int], bytes]) -> list[d
 
 
 def _data_url(picture: bytes) -> str | None:
-    """An image file as a data: URL; None for no bytes, of data that are no images."""
+    """An image file as a data: URL; None for no bytes, as of data without pictures."""
     if not picture:
         return None
     kind = next((kind for signature, kind in _SIGNATURES if picture.startswith(signature)), None)
@@ -117,7 +121,7 @@ def _only(mapping: Any, keys: Iterable[str]) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """The value in JSON's types, floats to four significant digits, None where they are not finite."""
+    """The value in JSON's types. Floats have four significant digits; those that are not finite become None."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LONGEST_SIDE = 96
-_TINY = 48  # below this a lossless picture is small enough, and a page that enlarges it shows every pixel
+_TINY = 48  # up to this side the file is lossless: it is small enough, and the page enlarges it pixel by pixel
 
 
 def encode(image: NDArray[np.uint8]) -> bytes:

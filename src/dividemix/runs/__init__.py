@@ -1,1 +1,1 @@
-"""A run directory and the training that fills it: config, environment, metrics, checkpoints, resume, summary."""
+"""A run: its directory, its training, its checkpoints, and how it is resumed."""

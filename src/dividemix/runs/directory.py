@@ -9,9 +9,8 @@ import io
 import json
 import os
 import platform
-import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,12 @@ import torch
 
 from dividemix import atomic
 from dividemix.data.source import Skipped, Source
-from dividemix.engine.lock import exclusive
+from dividemix.data.text_table import read_text_table
+from dividemix.engine.processor import num_cores, processor_name
 from dividemix.errors import START_AGAIN, InputError
+from dividemix.foreign import refuse_foreign
+from dividemix.judging.label_issues import LabelIssues
+from dividemix.judging.records import EpochRow, RunSummary
 from dividemix.planning.job import Job, read_settings
 
 
@@ -34,63 +37,50 @@ class RunDirectory:
         self.last = path / "checkpoints" / "last"
         self.best = path / "checkpoints" / "best"
         self.noise = path / "noise.json"
+        self.data = path / "data.npz"  # of a run on data from Python
         self._metrics = path / "metrics.jsonl"
 
-    @classmethod
-    def create(cls, path: Path, fill: Callable[["RunDirectory"], None], *, overwrite: bool) -> "RunDirectory":
-        """A new run directory, which appears under its name only once `fill` has put its first files there.
-
-        Raises:
-            InputError: if something is there already, unless it is a run and may be overwritten.
-        """
-        refuse_existing(path, overwrite=overwrite)
-        path = path.resolve()
-        partial, old = (path.with_name(f".{path.name}.{word}") for word in ("partial", "old"))
-        for stray in (partial, old):  # left by a process that died
-            shutil.rmtree(stray, ignore_errors=True)
-        try:
-            partial.mkdir(parents=True)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be made: {error.strerror}") from error
-        try:
-            fill(cls(partial))
-            if path.exists():
-                with exclusive(path):  # nobody trains it
-                    path.rename(old)  # a run that is being removed must not pass for one
-            partial.rename(path)
-        except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
-            if old.exists() and not path.exists():
-                old.rename(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-        return cls(path)
-
     def write_job(self, job: Job) -> None:
-        """config.yaml."""
+        """Write config.yaml."""
         atomic.write_text(self.path / "config.yaml", job.to_yaml())
 
-    def read_job(self) -> Job:
-        """The job in config.yaml.
-
-        Raises:
-            InputError: if there is none, or it is damaged.
-        """
-        if not (self.path / "config.yaml").is_file():
-            raise InputError(f"{self.path}: there is no run here")
-        return Job.of(read_settings(self.path / "config.yaml"))
+    def read_job(self, *, trust_net: bool = False) -> Job:
+        """The job in config.yaml. Raises InputError if there is none, it is damaged, or it names code to be trusted."""
+        path = self.path / "config.yaml"
+        if not path.is_file():
+            raise InputError(f"{self.path}: no run here: config.yaml is missing")
+        values = read_settings(path, of_run=True)
+        for kind in ("net", "method"):
+            refuse_foreign(kind, values.get(kind), path, trusted=trust_net)
+        return Job.of(values)
 
     def write_json(self, name: str, content: Any) -> None:
-        """A JSON file."""
+        """Write a JSON file."""
         atomic.write_text(self.path / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
-    def read_summary(self) -> dict[str, Any]:
+    def add_environment(self, environment: dict[str, Any]) -> None:
+        """Add an environment to env.json, under `resumed`, unless one that differs only in its command is recorded."""
+        known = self.read_environments()
+        machine = {name: value for name, value in environment.items() if name != "command"}
+        if not any(machine.items() <= one.items() for one in known):
+            first, *resumed = [*known, environment]
+            self.write_json("env.json", first | ({"resumed": resumed} if resumed else {}))
+
+    def read_environments(self) -> list[dict[str, Any]]:
+        """The environments in env.json: that in which the run began, then those in which it was resumed."""
+        try:
+            first = json.loads((self.path / "env.json").read_text(encoding="utf-8"))
+            return [first, *map(dict, first.pop("resumed", []))]
+        except (OSError, ValueError, TypeError, AttributeError):  # damaged: no result depends on it
+            return []
+
+    def read_summary(self) -> RunSummary:
         """summary.json of a finished run."""
-        summary: dict[str, Any] = json.loads((self.path / "summary.json").read_text(encoding="utf-8"))
+        summary: RunSummary = json.loads((self.path / "summary.json").read_text(encoding="utf-8"))
         return summary
 
     def read_choices(self) -> list[dict[str, Any]]:
-        """The choices in choices.json; none where there is no such file."""
+        """The choices in choices.json; none without that file."""
         path = self.path / "choices.json"
         try:
             choices: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
@@ -99,18 +89,14 @@ class RunDirectory:
         return choices
 
     def write_skipped(self, skipped: Sequence[Skipped]) -> None:
-        """skipped.csv: what was left out of the data, and why."""
+        """Write skipped.csv: the files that were skipped, and why."""
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([("path", "reason"), *((s.path, s.reason) for s in skipped)])
+        rows = [(one.path.replace("\0", "\\0"), one.reason) for one in skipped]  # csv has no NUL
+        csv.writer(text, lineterminator="\n").writerows([("path", "reason"), *rows])
         atomic.write_text(self.path / "skipped.csv", text.getvalue())
 
-    @property
-    def data(self) -> Path:
-        """Where a run keeps data that came from Python."""
-        return self.path / "data.npz"
-
     def write_data(self, source: Source) -> None:
-        """data.npz, of a source that is in memory."""
+        """Write data.npz, from a source in memory."""
         arrays = {
             "x_train": source.train_images,
             "y_train": source.train_labels,
@@ -125,18 +111,19 @@ class RunDirectory:
             np.savez(file, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
 
     def read_skipped(self) -> tuple[Skipped, ...]:
-        """What skipped.csv lists; nothing where there is no such file."""
+        """The files that skipped.csv lists; none without that file."""
         path = self.path / "skipped.csv"
         if not path.is_file():
             return ()
         try:
-            with path.open(encoding="utf-8", newline="") as file:
-                return tuple(Skipped(row["path"], row["reason"]) for row in csv.DictReader(file))
-        except (ValueError, KeyError, csv.Error) as error:
-            raise InputError(f"{path} is damaged ({error!r}); {START_AGAIN}") from error
+            table = read_text_table(path, {"path", "reason"})
+            columns = [table.columns.index(name) for name in ("path", "reason")]
+            return tuple(Skipped(*map(record.value, columns)) for record in table.rows())
+        except ValueError as error:
+            raise InputError(f"{path} is damaged ({error}); {START_AGAIN}") from error
 
-    def read_rows(self) -> list[dict[str, Any]]:
-        """The epochs in metrics.jsonl; a last line that was cut short does not count."""
+    def read_rows(self) -> list[EpochRow]:
+        """The epochs in metrics.jsonl; an incomplete last line is ignored."""
         if not self._metrics.exists():
             return []
         try:
@@ -145,52 +132,35 @@ class RunDirectory:
         except ValueError as error:
             raise InputError(f"{self._metrics} is damaged ({error}); {START_AGAIN}") from error
         if not all(isinstance(row, dict) for row in rows):
-            raise InputError(f"{self._metrics} is damaged (a line is no object); {START_AGAIN}")
+            raise InputError(f"{self._metrics} is damaged (a line is not an object); {START_AGAIN}")
         return rows
 
-    def write_rows(self, rows: list[dict[str, Any]]) -> None:
-        """metrics.jsonl with these epochs and no others."""
-        atomic.write_text(self._metrics, "".join(_line(row) for row in rows))
+    def write_rows(self, rows: list[EpochRow]) -> None:
+        """Write metrics.jsonl with these epochs and no others."""
+        atomic.write_text(self._metrics, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
-    def append_row(self, row: dict[str, Any]) -> None:
+    def write_issues(self, issues: LabelIssues) -> None:
+        """Write label_issues.csv and pred_probs.npy, whose row i belongs to line i of the table, worst first."""
+        atomic.write_text(self.path / "label_issues.csv", issues.to_csv())
+        with atomic.replacing(self.path / "pred_probs.npy") as file:
+            np.save(file, issues.pred_probs[issues.order])
+
+    def append_row(self, row: EpochRow) -> None:
         """Add an epoch to metrics.jsonl, whole or not at all."""
         self.write_rows([*self.read_rows(), row])
 
 
-def free_directory(name: str) -> Path:
-    """A run directory under runs/ that is not there yet: of this name, or with a number behind it."""
-    path, number = Path("runs") / name, 1
-    while path.exists():
-        number += 1
-        path = Path("runs") / f"{name}-{number}"
-    return path
-
-
-def refuse_existing(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError where a new run cannot go: something is there, and is not a run that may be overwritten."""
-    if not path.name or path.name == "..":
-        raise InputError(f"--out {path}: a directory of its own is needed, such as runs/first")
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return
-    if not (path / "config.yaml").is_file():
-        raise InputError(f"{path} exists and is not a run directory: move it away, or choose another --out")
-    if not overwrite:
-        raise InputError(f"{path} holds a run already: use --resume, --overwrite, or another --out")
-
-
 def environment(device: torch.device) -> dict[str, Any]:
-    """What the run was made with: versions, machine, command."""
+    """The environment of a training: versions, machine, command."""
     return {
         "dividemix": metadata.version("dividemix"),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
         "platform": platform.platform(),
+        "processor": processor_name(),
+        "num_cores": num_cores(),
         "num_threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "command": [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv],
     }
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, allow_nan=False) + "\n"

@@ -1,9 +1,9 @@
-"""A training and its directory: create or resume it, train it epoch by epoch, evaluate it."""
+"""A run: create or resume it, train it epoch by epoch, evaluate it."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,48 +11,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.data.noise import NoiseSpec, parse_noise, save_noise
+from dividemix.data.noise import save_noise
 from dividemix.data.source import Source
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
-from dividemix.engine.lock import exclusive
 from dividemix.engine.memory import keep_freed_memory
-from dividemix.engine.state import State
+from dividemix.engine.state import State, net_tensors
 from dividemix.engine.writer import Writer
 from dividemix.errors import START_AGAIN, InputError
-from dividemix.judging import scoring
+from dividemix.foreign import is_foreign
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.judging.metrics import metrics_row
-from dividemix.judging.selection import best_epoch
+from dividemix.judging.records import EpochRow, RunSummary
+from dividemix.judging.scoring import class_recall, summarise
+from dividemix.judging.selection import best_epoch, late_choices
+from dividemix.lock import exclusive
 from dividemix.methods import find_method
+from dividemix.methods.loop import fit
 from dividemix.model.model import Model
-from dividemix.nets.build import refuse_foreign
 from dividemix.nets.weights import WeightsReport, load_weights
-from dividemix.planning.choices import Choice, late_choices
+from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.runs import results
 from dividemix.runs.checkpoints import copies, save_best, save_last
-from dividemix.runs.directory import RunDirectory, environment, refuse_existing
+from dividemix.runs.creation import create_directory, refuse_existing
+from dividemix.runs.directory import RunDirectory, environment
+from dividemix.runs.restore import restore, same_job
 
 
 @dataclass
 class Run:
     """A run on disk and in memory.
 
-    `rows` are its epochs so far, as in metrics.jsonl; `saved_epoch` is the one that the last checkpoint on disk has.
-    The epoch to keep is the best on clean validation images; or the last one that does about best on the samples held
-    out, whose labels are as noisy as all; without either, the last of all.
+    `rows` are its epochs so far, as in metrics.jsonl; `saved_epoch` is that of the last checkpoint on disk. The epoch
+    to keep is the best on validation images or held-out samples (judging/selection.py); without them, the last.
     """
 
     job: Job
     directory: RunDirectory
     material: Material
     state: State
-    rows: list[dict[str, Any]]
+    rows: list[EpochRow]
     saved_epoch: int
     choices: list[Choice]
-    weights: WeightsReport | None = None  # what a new run took of the file that it starts from
+    weights: WeightsReport | None = None  # what a new run took from the file of weights
+    _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
 
     @classmethod
     def create(
@@ -64,20 +67,21 @@ class Run:
         source: Source | None = None,
         choices: Sequence[Choice] = (),
         keep_data: bool = False,
+        numbered: bool = False,
     ) -> "Run":
-        """A new run, on disk before its first epoch, of the job's data or of `source`, if that has been read already.
+        """A new run, on disk before its first epoch, on the job's data, which is read unless it is `source`.
 
-        `choices` are settings of the job that were made automatically, for the summary and the report. `keep_data`
-        puts a copy of the source into the directory, for data that lies nowhere else.
-
-        Raises:
-            InputError: if the job is wrong, or something is in the way.
+        `choices` are settings of the job that were chosen for the user, for the summary and the report. `keep_data`
+        copies the source into the directory, for data that is stored nowhere else. `numbered` adds a number to a path
+        that is taken. Raises InputError if the job is wrong, or the path exists.
         """
-        refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
-        material, state = prepare(job, source)
-        weights = [load_weights(net, Path(job.weights)) for net in state.nets] if job.weights else []
+        if not numbered:
+            refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
+        job, material, state = prepare(job, source)
+        weights, *_ = [load_weights(net, Path(job.weights)) for net in state.nets] if job.weights else [None]
 
-        def fill(directory: RunDirectory) -> None:
+        def fill(folder: Path) -> None:
+            directory = RunDirectory(folder)
             directory.write_job(job)
             if choices:
                 directory.write_json("choices.json", [asdict(choice) for choice in choices])
@@ -85,55 +89,26 @@ class Run:
                 directory.write_skipped(material.skipped)
             if keep_data and source is not None:
                 directory.write_data(source)
-            about_weights = {"weights": str(weights[0])} if weights else {}
+            about_weights = {"weights": str(weights)} if weights else {}
             directory.write_json("env.json", environment(material.train.labels.device) | about_weights)
             if material.noise is not None and material.true_labels is not None:
                 save_noise(directory.noise, material.noise, material.true_labels)
             save_last(directory, copies(state), state.epoch, material, job)
 
-        directory = RunDirectory.create(path, fill, overwrite=overwrite)
-        run = cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices))
-        run.weights = weights[0] if weights else None
-        return run
+        directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
+        return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices), weights=weights)
 
     @classmethod
     def load(cls, path: Path | str, job: Job | None = None, *, to_train: bool = True, trust_net: bool = False) -> "Run":
-        """The run in a directory, as its last checkpoint has it; with `job`, only if that is what it does.
+        """The run in a directory, from its last checkpoint; with `job`, only if the run computes the same.
 
-        Not `to_train`, its nets are not compiled: a test would not earn that back. A net that is not the package's own
-        is imported, which runs its code, only with `trust_net`.
-
-        Raises:
-            InputError: if there is no run, it is damaged, does another job, has other data, or a net that is not
-                trusted.
+        Unless `to_train`, its nets are not compiled: a test would not earn that back. A net that is not part of the
+        package is imported, which runs its code, only with `trust_net`. Raises InputError if there is no run, it is
+        damaged, has another job, other data, or a net that is not trusted.
         """
-        path = Path(path)
-        directory = RunDirectory(path)
-        stored = directory.read_job()
-        refuse_foreign(stored.config.net, path / "config.yaml", trust_net=trust_net)
-        job = job or stored
-        job.require_same(stored, path)
-        if directory.data.is_file():
-            if job.data not in (stored.data, str(directory.data)):
-                raise InputError(f"{path}: keeps its own data, in data.npz: leave out {job.data}")
-            job = replace(job, data=str(directory.data))
-        try:
-            tensors, facts = load_checkpoint(directory.last)
-        except InputError as error:
-            raise InputError(f"{error}; {START_AGAIN}") from error
-        material, state = prepare(job, noise=_own_noise(job, directory), may_compile=to_train)
-        if directory.data.is_file():
-            material = replace(material, skipped=directory.read_skipped())
-        if facts.keys() != {"epoch", "data", "job"}:
-            raise InputError(f"{directory.last}: the checkpoint is damaged; {START_AGAIN}")
-        trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
-        job.require_same(trained, directory.last)  # config.yaml may have been edited
-        if facts["data"] != material.digest:
-            raise InputError(f"{path}: was trained on other data than {job.data} holds now; use another --out")
-        try:
-            state.load(tensors, facts["epoch"])
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise InputError(f"{path}: the checkpoint does not fit the net {job.config.net!r}") from error
+        directory = RunDirectory(Path(path))
+        job = same_job(directory, job, trust_net=trust_net)
+        material, state = restore(directory, job, to_train=to_train)
         rows = directory.read_rows()[: state.epoch]
         if len(rows) < state.epoch:
             raise InputError(
@@ -143,19 +118,15 @@ class Run:
         return cls(job, directory, material, state, rows, saved_epoch=state.epoch, choices=choices)
 
     def load_best(self) -> None:
-        """Give the nets the weights of the best epoch: on the samples held out, or else on the test images.
-
-        Raises:
-            InputError: if there is no such checkpoint, or it is of another epoch: a process died between two saves.
-        """
+        """Load the nets of the best epoch. Raises InputError unless its checkpoint is there."""
         if not self.rows:
             raise InputError(f"{self.directory.path}: no epoch is trained yet; resume the run")
         try:
             tensors, facts = load_checkpoint(self.directory.best)
         except InputError as error:
-            raise InputError(f"{error}; take the last one instead") from error
-        if facts.get("epoch") != best_epoch(self.rows):
-            raise InputError(f"{self.directory.best}: is not of the best epoch; resume the run, which mends it")
+            raise InputError(f"{error}; use the last one instead") from error
+        if facts.get("epoch") != best_epoch(self.rows):  # a process died between two saves
+            raise InputError(f"{self.directory.best}: not of the best epoch; resume the run to repair it")
         self.state.load_nets(tensors)
 
     @contextmanager
@@ -164,7 +135,7 @@ class Run:
         if self.kept_epoch == self.state.epoch:
             yield
             return
-        last = {name: tensor.clone() for name, tensor in self.state.tensors().items() if name.startswith("nets.")}
+        last = {name: tensor.clone() for name, tensor in net_tensors(self.state.tensors()).items()}
         try:
             self.load_best()
             yield
@@ -172,13 +143,13 @@ class Run:
             self.state.load_nets(last)
 
     @property
-    def left_out(self) -> str | None:
-        """How many files of the data could not be used, where they are listed, and the first; None if all could."""
+    def skipped_words(self) -> str | None:
+        """A sentence on the skipped files: how many, where they are listed, and the first; None without any."""
         skipped = self.material.skipped
         if not skipped:
             return None
         where = self.directory.path / "skipped.csv"
-        return f"left out {len(skipped)} of the files, all listed in {where}; {skipped[0].path}: {skipped[0].reason}"
+        return f"skipped {len(skipped)} of the files, all listed in {where}; {skipped[0].path}: {skipped[0].reason}"
 
     @property
     def kept_epoch(self) -> int:
@@ -188,36 +159,36 @@ class Run:
     @property
     def finished(self) -> bool:
         """Whether every epoch is done."""
-        return self.state.epoch >= self.job.config.epochs
+        return self.state.epoch >= self.job.settings.epochs
 
-    def train(self) -> Generator[dict[str, Any], None, None]:
-        """Train the epochs that are left; yields each one's metrics.
+    def train(self) -> Generator[EpochRow, None, None]:
+        """Train the remaining epochs; yields the metrics of each.
 
-        They and a checkpoint are written meanwhile by a thread; when the generator ends, or is closed, all is on disk.
-
-        Raises:
-            InputError: if another process trains the run, or has done so since it was loaded.
+        A thread writes metrics and checkpoints meanwhile; when the generator ends or is closed, all is on disk. Raises
+        InputError if another process trains the run, or has trained it since it was loaded.
         """
         with exclusive(self.directory.path):
             if read_facts(self.directory.last).get("epoch") != self.saved_epoch:
                 raise InputError(f"{self.directory.path}: another process has trained it meanwhile; load it again")
             keep_freed_memory()
+            if not self.finished:
+                self.directory.add_environment(environment(self.material.train.labels.device))
             self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
             for folder in (self.directory.last, self.directory.best):
                 remove_strays(folder)
-            self._mend_best()
+            self._repair_best()
             with Writer() as writer:
                 yield from self._epochs(writer)
-            if self.finished:  # also where a process died between the last checkpoint and this
+            if self.finished:  # also if a process died between the last checkpoint and this
                 self._finish()
 
-    def _epochs(self, writer: Writer) -> Iterator[dict[str, Any]]:
-        """Train epoch by epoch and give each to the writer; an epoch's time includes handing over the one before."""
+    def _epochs(self, writer: Writer) -> Iterator[EpochRow]:
+        """Train epoch by epoch and pass each to the writer; an epoch's time includes passing on the one before."""
         started = time.perf_counter()
-        for report in find_method(self.job.method).fit(self.state, self.material.train, self.job.config):
+        for report in fit(find_method(self.job.method), self.state, self.material.sets, self.job.settings):
             tested = time.perf_counter()
-            row = metrics_row(report, self.state.nets, self.material)
-            row["profile"] = report.seconds | {"test": time.perf_counter() - tested}
+            row = metrics_row(report, self.state.predictors, self.material)
+            row["profile"]["test"] = time.perf_counter() - tested
             row["seconds"] = time.perf_counter() - started
             saving = time.perf_counter()
             writer.submit(self._save(row))
@@ -226,82 +197,76 @@ class Run:
             started = time.perf_counter() - waited
 
     def test_probs(self, name: str = "test") -> NDArray[np.float32]:
-        """Probabilities (K, N, C) of the test images by each net; their mean over K is the ensemble's prediction.
-
-        `name` is that of another set to test on, of those that the material has.
-        """
+        """Probabilities (K, N, C) of one of the material's test sets by each net; their mean is the prediction."""
         tests = self.material.tests
         if name not in tests:
-            raise InputError(f"{self.directory.path}: its data has no {name} images")
-        return predict_probs(self.state.nets, tests[name]).cpu().numpy()
+            raise InputError(
+                f"{self.directory.path}: its data has no {name} images; the sets are {', '.join(tests) or 'none'}"
+            )
+        return predict_probs(self.state.predictors, tests[name]).cpu().numpy()
 
     def predict_proba(self, images: Any) -> NDArray[np.float32]:
-        """Probabilities (N, C), by the nets of the kept epoch, of images as `dividemix.train` takes them.
-
-        Raises:
-            InputError: for images of another size, or an image that cannot be read.
-        """
-        model = Model.from_pretrained(self.directory.path, self.job.config.device, trust_net=":" in self.job.config.net)
+        """Probabilities (N, C) by the nets of the kept epoch, as `Model.predict_proba`."""
+        s = self.job.settings
+        model = Model.from_pretrained(self.directory.path, s.device, trust_net=is_foreign(s.net))
         return model.predict_proba(images)
 
     def label_issues(self) -> LabelIssues:
-        """What the nets of the kept epoch think of every given label."""
-        material = self.material
-        with self._kept_nets():
-            return find_issues(
-                self.state.nets,
-                material.everything,
-                self.job.config,
-                classes=material.classes,
-                paths=material.paths,
-                rows=material.rows,
+        """The method's opinion of every given label, by the nets of the kept epoch."""
+        if self._issues is None or self._issues[0] != self.state.epoch:
+            material = self.material
+            with self._kept_nets():
+                judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
+            issues = find_issues(
+                judgement, material.labels, classes=material.classes, paths=material.paths, rows=material.rows
             )
+            self._issues = self.state.epoch, issues
+        return self._issues[1]
 
-    def report(self) -> Path:
-        """report.html of a finished run."""
-        if not self.finished:
-            raise InputError(f"{self.directory.path}: the run is not finished; train it to its end first")
-        path = self.directory.path / "report.html"
-        if not path.is_file():  # a process died between the last epoch and this
-            self._finish()
-        return path
-
-    def summary(self) -> dict[str, Any]:
-        """The figures that summary.json holds."""
-        noise, test = self.material.noise, self.material.test
-        summary = {"method": self.job.method, "seed": self.job.config.seed} | scoring.summarise(self.rows)
-        if noise is not None:
+    def summary(self) -> RunSummary:
+        """The content of summary.json."""
+        material, rows = self.material, self.rows
+        summary = summarise(
+            rows,
+            method=self.job.method,
+            seed=self.job.settings.seed,
+            kept_epoch=self.kept_epoch,
+            noise_rate=self.label_issues().noise_rate,
+        )
+        if (noise := material.noise) is not None:
             summary["noise"] = {"spec": self.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
-        summary["kept_epoch"] = self.kept_epoch
-        summary |= scoring.kept_scores(self.rows[self.kept_epoch - 1], self.material.tests)
-        if test is not None:
+        if material.test is not None:
             with self._kept_nets():
                 probs = self.test_probs().mean(axis=0)
-            summary["class_recall"] = scoring.class_recall(probs, test.labels.cpu().numpy(), self.material.classes)
-        summary["num_skipped"] = len(self.material.skipped)
-        late = late_choices(self.rows, self.kept_epoch) if self.choices else []
+            summary["class_recall"] = class_recall(probs, material.test.labels.cpu().numpy(), material.classes)
+        summary["num_skipped"] = len(material.skipped)
+        set_lambda_u = self.job.values().get("lambda_u")
+        late = late_choices(rows, self.kept_epoch, set_lambda_u) if self.choices else []
         summary["choices"] = [asdict(choice) for choice in self.choices + late]
         return summary
 
-    def _finish(self) -> None:
-        """Write what a finished run leaves: the model, the suspects, the page, and last the summary."""
-        issues = self.label_issues()
-        summary = self.summary() | {"noise_rate": issues.noise_rate}
-        with self._kept_nets():
-            model = Model(
-                self.state.nets,
-                classes=self.material.classes,
-                image_shape=self.material.image_shape,
-                mean=self.material.mean,
-                std=self.material.std,
-                config=self.job.config,
-            )
-            model.save_pretrained(self.directory.path / "model")
-        results.write(self.directory, self.material, issues, summary, self.rows)
-        self.directory.write_json("summary.json", summary)
+    def model(self) -> Model:
+        """The nets as they are now, with what is needed to use them."""
+        material, s = self.material, self.job.settings
+        return Model(
+            self.state.predictors,
+            classes=material.classes,
+            image_shape=material.image_shape,
+            mean=material.mean,
+            std=material.std,
+            net=s,
+            crop_size=s.crop_size,
+        )
 
-    def _mend_best(self) -> None:
-        """Save the last epoch as the best where it is, and a process died between the two saves."""
+    def _finish(self) -> None:
+        """Write the results of a finished run: the model, the label issues, and last the summary."""
+        with self._kept_nets():
+            self.model().save_pretrained(self.directory.path / "model")
+        self.directory.write_issues(self.label_issues())
+        self.directory.write_json("summary.json", self.summary())
+
+    def _repair_best(self) -> None:
+        """Save the last epoch as the best one, if it is and a process died between the two saves."""
         if self.rows and best_epoch(self.rows) == self.state.epoch:
             try:
                 saved = load_checkpoint(self.directory.best)[1].get("epoch")
@@ -310,8 +275,8 @@ class Run:
             if saved != self.state.epoch:
                 save_best(self.directory, copies(self.state), self.rows[-1])
 
-    def _save(self, row: dict[str, Any]) -> Callable[[], None]:
-        """What puts an epoch on disk, from copies: metrics, the last checkpoint, by which it counts, then the best."""
+    def _save(self, row: EpochRow) -> Callable[[], None]:
+        """A function that saves an epoch from copies: metrics, the last checkpoint, which makes it count, the best."""
         self.rows.append(row)
         epoch = self.state.epoch
         is_best = best_epoch(self.rows) == epoch
@@ -325,9 +290,3 @@ class Run:
                 save_best(self.directory, tensors, row)
 
         return save
-
-
-def _own_noise(job: Job, directory: RunDirectory) -> NoiseSpec:
-    """The job's noise; where it came from a file, which may be gone by now, from the run's own."""
-    spec = parse_noise(job.noise)
-    return spec if spec.path is None else NoiseSpec("file", path=directory.noise)

@@ -1,20 +1,18 @@
-"""Where data comes from: one file per source, and the door to all of them."""
+"""The readers of data, one file per kind of source, and the function that chooses among them."""
 
 import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 
 from dividemix.data.assemble import LARGE, Listing, assemble, check_image_size, with_test
+from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import numbered
-from dividemix.data.readers.cifar import read_cifar10, read_cifar100
-from dividemix.data.readers.clothing1m import read_clothing1m
-from dividemix.data.readers.fashion import read_fashion
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
-from dividemix.data.readers.webvision import read_webvision
 from dividemix.data.source import Source
 from dividemix.errors import InputError
 
@@ -30,28 +28,28 @@ def read_source(
     label_column: str = "label",
     memory_gb: float = 4.0,
 ) -> Source:
-    """The source of a built-in name (`READERS`), its files in or at `root`, or of one's own data.
+    """Read a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or your own data.
 
-    That is a folder with a subfolder for each class, a .csv, .tsv or .parquet file, or an .npz file; `test` is another
-    of these. `image_size`, `large_size` and `memory_gb` are for image files (see `assemble`), the columns for tables.
-
-    Raises:
-        InputError: naming what is unknown, missing or wrong.
+    Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet or .npz file; `test` is
+    another folder or file. `image_size`, `large_size` and `memory_gb` are for image files (see `assemble`), the
+    columns are for tables. Raises InputError, naming what is unknown, missing or wrong.
     """
     check_image_size(image_size)
     for given in (data, test):
-        if given is not None and given not in READERS:
+        if given is not None and given not in BUILT_IN:
             _check_exists(given)
-    if root is not None and data not in READERS:
-        raise InputError(f"--root {root} has no meaning for {data}: give its path alone")
-    if data in _OF_FILES:
-        source = _OF_FILES[data](root, image_size)
-    elif data in READERS or _suffix(data) == ".npz":
+    if root is not None and data not in BUILT_IN:
+        raise InputError(f"root {root} has no meaning for {data}, which is a path: leave it out")
+    built_in = BUILT_IN.get(data)
+    source: Source
+    if built_in is not None and built_in.lister is not None:
+        source = resolve_name(built_in.reader)(root, image_size)
+    elif built_in is not None or _suffix(data) == ".npz":
         if image_size is not None:
             raise InputError(
-                f"--image_size {image_size} has no meaning for {data}, whose images are arrays: leave it out"
+                f"image_size {image_size} has no meaning for {data}, whose images are arrays: leave it out"
             )
-        source = READERS[data](root) if data in READERS else read_npz(Path(data))
+        source = read_npz(Path(data)) if built_in is None else resolve_name(built_in.reader)(root)
     else:
         train, own_test = _listings(data, path_column, label_column)
         source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
@@ -60,28 +58,45 @@ def read_source(
     if test is None:
         return source
     if source.test_images is not None:
-        raise InputError(f"--test {test} is one test set too many: {data} has its own; leave it out")
-    if _suffix(test) == ".npz":
-        return _with_arrays(source, test)
-    found, for_test = _listings(test, path_column, label_column)
-    return with_test(source, for_test or found, memory_gb=memory_gb)
+        raise InputError(f"test {test} is a second test set: {data} has its own; leave it out")
+    return with_images_of(source, test, path_column=path_column, label_column=label_column, memory_gb=memory_gb)
+
+
+def with_images_of(
+    source: Source, data: str, *, path_column: str = "path", label_column: str = "label", memory_gb: float = 4.0
+) -> Source:
+    """The source with the images of another folder or file as its test images, in its size and with its classes.
+
+    If that has test images itself, they are used, else its training images. Raises InputError if they cannot be read,
+    or have a label that is not a class of the source.
+    """
+    _check_exists(data)
+    if _suffix(data) != ".npz":
+        found, for_test = _listings(data, path_column, label_column)
+        return with_test(source, for_test or found, memory_gb=memory_gb)
+    other = read_npz(Path(data))
+    images, labels = other.test_images, other.test_labels
+    if images is None or labels is None:
+        images, labels = other.train_images, other.train_labels
+    number = numbered([other.classes[label] for label in labels], source.classes, f"{data}: test labels")
+    return dataclasses.replace(source, test_images=images, test_labels=number)
 
 
 def _listings(data: str, path_column: str, label_column: str) -> tuple[Listing, Listing | None]:
-    """The image files of a folder or a table: to train on, and to test on if it says so."""
+    """The image files of a folder or a table: those to train on, and those to test on if it has any."""
     if _suffix(data) not in _TABLES:
-        if data in READERS:
-            raise InputError(f"--test {data}: the test set is a folder or file of one's own")
+        if data in BUILT_IN:
+            raise InputError(f"test {data}: a test set must be a folder or a file of your own")
         return list_folder(Path(data))
     return _TABLES[_suffix(data)](Path(data), path_column=path_column, label_column=label_column)
 
 
 def _check_exists(data: str) -> None:
-    """Nothing, for a folder or a file of a kind that is read."""
+    """Raise InputError unless the data is an existing folder, or an existing file of a known kind."""
     kinds = (*_TABLES, ".npz")
-    known = f"known are {', '.join(READERS)}, a folder with a folder for each class, and {', '.join(kinds)} files"
+    known = f"use {', '.join(BUILT_IN)}, a folder with a subfolder for each class, or a {', '.join(kinds)} file"
     shown = data if len(data) < 200 else f"{data[:200]}..."
-    if not data or not os.path.exists(data):  # noqa: PTH110 (that of Path raises on names that are too long)
+    if not data or not os.path.exists(data):  # noqa: PTH110 (Path.exists raises on names that are too long)
         if _suffix(data) in kinds:
             raise InputError(f"{shown}: no such file")
         raise InputError(f"unknown data set {shown!r}: {known}")
@@ -89,41 +104,11 @@ def _check_exists(data: str) -> None:
         raise InputError(f"{data}: not an image data set: {known}")
 
 
-def _with_arrays(source: Source, test: str) -> Source:
-    """The source with the images of an .npz file to test on: its test images, or if it has none its training images."""
-    other = read_npz(Path(test))
-    images, labels = other.test_images, other.test_labels
-    if images is None or labels is None:
-        images, labels = other.train_images, other.train_labels
-    names = [other.classes[label] for label in labels]
-    return dataclasses.replace(
-        source, test_images=images, test_labels=numbered(names, source.classes, f"{test}: test labels")
-    )
-
-
 def _suffix(data: str) -> str:
-    """The ending of a file's name, in small letters; empty for a folder."""
+    """The extension of a file in lower case; empty for a folder."""
     return "" if os.path.isdir(data) else Path(data).suffix.lower()  # noqa: PTH112 (as above)
 
 
-def _embedded(root: Path | None) -> Source:
-    """The embedded set, which has no root."""
-    if root is not None:
-        raise InputError(f"--root {root} has no meaning for fashion, which is part of the package: leave it out")
-    return read_fashion()
-
-
-# Built-in sets whose images lie in files, and so can have any size.
-_OF_FILES: dict[str, Callable[[Path | None, int | None], Source]] = {
-    "clothing1m": read_clothing1m,
-    "webvision": read_webvision,
-}
-READERS: dict[str, Callable[..., Source]] = {
-    "fashion": _embedded,
-    "cifar10": read_cifar10,
-    "cifar100": read_cifar100,
-    **_OF_FILES,
-}
 _TABLES: dict[str, Callable[..., tuple[Listing, Listing | None]]] = {
     ".csv": list_table,
     ".tsv": list_table,

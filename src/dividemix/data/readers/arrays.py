@@ -1,15 +1,16 @@
-"""Data that is in Python already: arrays, tensors, lists of images, and Hugging Face data sets by their interface."""
+"""Data in memory: arrays, tensors, lists of images, and objects with the interface of Hugging Face data sets."""
 
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.assemble import Listing, assemble, check_image_size, check_memory, with_test
 from dividemix.data.classes import natural_sorted, numbered, printable
+from dividemix.data.image_files import MadeWhenRead
 from dividemix.data.images import ImageLike, UnreadableImage
 from dividemix.data.readers.parquet import class_name
 from dividemix.data.source import Images, Source, check_images
@@ -32,27 +33,30 @@ def read_arrays(
     image_size: int | None = None,
     memory_gb: float = 4.0,
 ) -> Source:
-    """The source of images that a program holds.
+    """Make a source of images in memory.
 
-    `data` and `test` are uint8 arrays or tensors (N, H, W), (N, H, W, K) or (N, K, H, W), K 1 or 3, or such of floats
-    in [0, 1], taken in the size they have; or lists of paths, of the files' contents, of Pillow images, or of arrays
-    of different sizes, treated as image files are (`assemble`); or have the interface of `datasets.Dataset`, with
-    images in `path_column` (without it: `image`, `img` or `path`) and labels in `label_column`. Labels are text or
-    whole numbers, which with `classes` count among those names. `true_labels` are for scoring only.
+    `data` and `test` are one of these:
 
-    Raises:
-        InputError: naming the argument.
+    - arrays or tensors (N, H, W), (N, H, W, K) or (N, K, H, W), K 1 or 3, of uint8 or of floats in [0, 1]; they keep
+      their size;
+    - lists of paths, of file contents, of Pillow images, or of arrays of different sizes; they are resized like image
+      files (see `assemble`);
+    - objects with the interface of `datasets.Dataset`, with images in `path_column` (default: `image`, `img` or
+      `path`) and labels in `label_column`.
+
+    Labels are text or integers; with `classes`, integers are positions in it. `true_labels` are for scoring only.
+    Raises InputError, naming the argument that is wrong.
     """
     check_memory(memory_gb)
     images, columns, known = _images(data, "data", path_column, label_column)
     names = list(classes or known or ()) or None
     if names and len(set(names)) < len(names):
-        raise InputError(f"two of the {len(names)} classes have the same name: give each its own")
+        raise InputError(f"two of the {len(names)} classes have the same name: use different names")
     given = _names(columns if labels is None else labels, names, "labels", len(images))
     truth = None if true_labels is None else _names(true_labels, names, "true_labels", len(images))
     if isinstance(images, np.ndarray):
         if image_size is not None:
-            raise InputError(f"image_size is {image_size}, but data is an array: give it in the size to train on")
+            raise InputError(f"image_size is {image_size}, but data is an array: resize the array itself")
         check_images(images, f"{name}: data")
         order = names or natural_sorted(set(given))
         source = Source(
@@ -64,7 +68,9 @@ def read_arrays(
         )
     else:
         check_image_size(image_size)
-        listing = _listing(name, images, given, truth, names)
+        listing = Listing(
+            where=name, files=images, paths=_paths(images), labels=given, true_labels=truth, classes=names
+        )
         source = dataclasses.replace(assemble(listing, image_size=image_size, memory_gb=memory_gb), name=name)
     if test is None:
         if test_labels is not None:
@@ -75,22 +81,31 @@ def read_arrays(
     if isinstance(images, np.ndarray):
         number = numbered(given, source.classes, "test_labels")
         return dataclasses.replace(source, test_images=images, test_labels=number)
-    return with_test(source, _listing(name, images, given, None, None), memory_gb=memory_gb)
+    listing = Listing(where=name, files=images, paths=_paths(images), labels=given)
+    return with_test(source, listing, memory_gb=memory_gb)
 
 
 def _images(
     data: Any, where: str, image_column: str | None, label_column: str
 ) -> tuple[Images | Sequence[ImageLike], Any, Sequence[str] | None]:
-    """The images as one array or as a list; and of a data set with columns its labels and their names."""
+    """The images as one array or a list and, of a data set with columns, its labels and class names."""
     if all(hasattr(data, name) for name in ("features", "column_names", "__getitem__", "__len__")):
         candidates = _IMAGE_COLUMNS if image_column is None else (image_column,)
         column = next((name for name in candidates if name in data.column_names), None)
         for missing in [name for name in (column, label_column) if name not in data.column_names]:
-            there = ", ".join(map(repr, data.column_names))
+            found = ", ".join(map(repr, data.column_names))
             wanted = " or ".join(map(repr, candidates)) if missing is None else repr(missing)
-            raise InputError(f"{where} has no column {wanted}: it has {there}")
+            raise InputError(f"{where} has no column {wanted}: it has {found}")
+
+        def image(row: int) -> ImageLike:
+            try:
+                item = data[row][column]
+            except Exception as error:  # the data set decodes images itself, and may raise anything
+                raise UnreadableImage(f"cannot be fetched: {' '.join(str(error).split())[:150]}") from error
+            return as_image(item, f"{where}[{row}][{column!r}]")
+
         names = getattr((data.features or {}).get(label_column), "names", None)
-        return _Column(data, str(column), where), list(data[label_column]), names
+        return MadeWhenRead(len(data), image), list(data[label_column]), names
     items = array_or_list(data, where)
     if isinstance(items, np.ndarray):
         return as_images(items, where), None, None
@@ -101,63 +116,55 @@ def _images(
 
 
 def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
-    """An array or a tensor as an array of numbers; a list, also one in an array, as a list without tensors.
-
-    Raises:
-        InputError: for anything else.
-    """
-    if hasattr(data, "detach"):  # a torch tensor
-        data = data.detach().cpu().numpy()
+    """An array or tensor as an array of numbers; a list, or an array of objects, as a list; else InputError."""
+    data = _without_torch(data)
     if isinstance(data, np.ndarray) and data.dtype.kind in "biufc":
         return data
     if not isinstance(data, list | tuple | np.ndarray) or (isinstance(data, np.ndarray) and data.ndim != 1):
         raise InputError(
-            f"{where} is {type(data).__name__}: an array, a tensor, a list of images or paths, "
-            "or a data set with columns is needed"
+            f"{where} is {type(data).__name__}: must be an array, a tensor, a list of images or paths, "
+            "or a data set with columns"
         )
-    return [item.detach().cpu().numpy() if hasattr(item, "detach") else item for item in data]
+    return [_without_torch(item) for item in data]
+
+
+def _without_torch(data: Any) -> Any:
+    """A tensor as an array, anything else as it is."""
+    return data.detach().cpu().numpy() if hasattr(data, "detach") else data
 
 
 def as_images(images: NDArray[Any], where: str) -> Images:
-    """The array (N, H, W), (N, H, W, K) or (N, K, H, W), of uint8 or of floats in [0, 1], as uint8 (N, H, W, K).
-
-    Raises:
-        InputError: opening with `where`, for other shapes and values.
-    """
+    """The array (N, H, W), (N, H, W, K) or (N, K, H, W), uint8 or in [0, 1], as uint8 (N, H, W, K); else InputError."""
     shape = images.shape
     if images.ndim not in (3, 4):
-        raise InputError(f"{where} has shape {shape}: (N, H, W), (N, H, W, K) or (N, K, H, W) is needed")
+        raise InputError(f"{where} has shape {shape}: must be (N, H, W), (N, H, W, K) or (N, K, H, W)")
     if images.ndim == 3:
         images = images[..., np.newaxis]
     elif shape[1] in (1, 3) and shape[3] in (1, 3):
-        raise InputError(f"{where} has shape {shape}: nobody can tell if channels are first or last; H > 3 is needed")
+        raise InputError(f"{where} has shape {shape}: ambiguous channel order; H must be more than 3")
     elif shape[1] in (1, 3):
         images = images.transpose(0, 2, 3, 1)
     return np.ascontiguousarray(_as_uint8(images, where))
 
 
 def _as_uint8(values: NDArray[Any], where: str) -> NDArray[np.uint8]:
-    """Levels from 0 to 255, from whole numbers in that range or floats in [0, 1]."""
+    """Levels from 0 to 255, from integers in that range or floats in [0, 1]."""
     if values.dtype == np.uint8 or values.size == 0:
         return values.astype(np.uint8, copy=False)
     if values.dtype.kind not in "iuf":
-        raise InputError(f"{where} holds {values.dtype}: uint8, or floats in [0, 1], are needed")
+        raise InputError(f"{where} has type {values.dtype}: must be uint8, or floats in [0, 1]")
     low, high = values.min(), values.max()
     top = 1 if values.dtype.kind == "f" else 255
-    if not (low >= 0 and high <= top):  # NaN as well
-        raise InputError(f"{where} holds {values.dtype} from {low} to {high}: from 0 to {top} is needed")
+    if not (low >= 0 and high <= top):  # NaN too is refused
+        raise InputError(f"{where} has {values.dtype} values from {low} to {high}: must be from 0 to {top}")
     return np.rint(values * 255).astype(np.uint8) if top == 1 else values.astype(np.uint8)
 
 
 def as_image(item: Any, where: str) -> ImageLike:
-    """One image of a list or a column: a path, a file's content, a Pillow image; an array becomes one.
-
-    Raises:
-        InputError: for anything else.
-    """
+    """One image of a list or column: a path, a file's content, or a Pillow image, also of an array; else InputError."""
     from PIL import Image
 
-    if isinstance(item, dict):  # how a data set gives an image that it has not decoded
+    if isinstance(item, dict):  # an image that a data set has not decoded
         item = item.get("path") if item.get("bytes") is None else item["bytes"]
     if isinstance(item, str | Path):
         return Path(item)
@@ -166,64 +173,21 @@ def as_image(item: Any, where: str) -> ImageLike:
     if isinstance(item, np.ndarray) and item.ndim in (2, 3):
         (image,) = as_images(item[np.newaxis], where)
         if image.shape[2] not in (1, 3, 4) or 0 in image.shape:
-            raise InputError(f"{where} has shape {item.shape}: pixels with 1 or 3 channels are needed")
+            raise InputError(f"{where} has shape {item.shape}: must have pixels with 1 or 3 channels")
         return Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
-    raise InputError(f"{where} is {type(item).__name__}: a path, bytes, a Pillow image or an array is needed")
+    raise InputError(f"{where} is {type(item).__name__}: must be a path, bytes, a Pillow image or an array")
 
 
-class _Column(Sequence[ImageLike]):
-    """The images of a data set's column, fetched one by one, so that they need not all be in memory."""
-
-    def __init__(self, data: Any, name: str, where: str):
-        self._data, self._name, self._where = data, name, where
-
-    def __len__(self) -> int:
-        return len(self._data)
-
-    @overload
-    def __getitem__(self, index: int) -> ImageLike: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[ImageLike]: ...
-    def __getitem__(self, index: int | slice) -> "ImageLike | Sequence[ImageLike]":
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        try:
-            item = self._data[index][self._name]
-        except Exception as error:  # the data set decodes in its own way, and fails in its own ways
-            raise UnreadableImage(f"cannot be fetched: {' '.join(str(error).split())[:150]}") from error
-        return as_image(item, f"{self._where}[{index}][{self._name!r}]")
-
-
-def _listing(
-    name: str,
-    images: Sequence[ImageLike],
-    labels: Sequence[str],
-    true_labels: Sequence[str] | None,
-    classes: Sequence[str] | None,
-) -> Listing:
-    """The images of a list; those that have no path are named by their number."""
-    is_list = isinstance(images, list)  # a column would decode each image just to see what it is
-    paths = (
-        [printable(str(file)) if isinstance(file, Path) else f"image {i}" for i, file in enumerate(images)]
-        if is_list
-        else []
-    )
-    return Listing(
-        where=name,
-        files=images,
-        paths=paths or [f"image {number}" for number in range(len(images))],
-        labels=labels,
-        true_labels=true_labels,
-        classes=classes,
-    )
+def _paths(images: Sequence[ImageLike]) -> list[str]:
+    """The names of images; an image without a path is named by its number."""
+    known = images if isinstance(images, list) else [None] * len(images)  # a column would decode each image
+    return [printable(str(file)) if isinstance(file, Path) else f"image {i}" for i, file in enumerate(known)]
 
 
 def _names(labels: Any, classes: Sequence[str] | None, where: str, num_images: int) -> list[str]:
-    """The class name of each label."""
     if labels is None:
         raise InputError(f"{where} are missing: give one for each image")
-    if hasattr(labels, "detach"):
-        labels = labels.detach().cpu().numpy()
+    labels = _without_torch(labels)
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     if len(values) != num_images:
         raise InputError(f"{where} are {len(values)}, but there are {num_images} images: give one for each image")
@@ -231,9 +195,7 @@ def _names(labels: Any, classes: Sequence[str] | None, where: str, num_images: i
     for number, value in enumerate(values):
         name = None if isinstance(value, list | tuple | dict | set) else class_name(value, classes)
         if name is None:
-            allowed = (
-                "text or a whole number" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
-            )
-            raise InputError(f"{where}[{number}] is {str(value)[:50]!r}: {allowed} is needed")
+            allowed = "text or an integer" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
+            raise InputError(f"{where}[{number}] is {str(value)[:50]!r}: must be {allowed}")
         names.append(name)
     return names

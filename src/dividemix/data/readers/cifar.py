@@ -1,13 +1,13 @@
 """CIFAR-10 and CIFAR-100 from the official archives: packed or unpacked, as pickles or as binary files.
 
-Archives are read as streams to their end, so that gzip's check sum covers every byte; nothing is written to disk.
-The class names are fixed, so the archives' lists of names are not read.
+Archives are read as streams to their end, so that gzip's checksum covers every byte. Nothing is written to disk. The
+class names are fixed, so the lists of names in the archives are not read.
 """
 
 import gzip
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -16,46 +16,40 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.readers.cifar_classes import (
-    CIFAR10_CLASSES,
-    CIFAR10_SIMILAR,
-    CIFAR100_CLASSES,
-    CIFAR100_SIMILAR,
-)
+from dividemix.data.readers.cifar_classes import CIFAR10_CLASSES, CIFAR10_SIMILAR, CIFAR100_CLASSES, CIFAR100_SIMILAR
 from dividemix.data.readers.plain_pickle import read_plain_pickle
 from dividemix.data.source import Images, Labels, Source, as_labels
 from dividemix.errors import InputError
 
 _PIXELS = 3 * 32 * 32
-_LARGEST_FILE = 2**28  # bytes; CIFAR-100's training pickle, the largest, has 156 million
+_LARGEST_FILE = 2**28  # bytes; the largest file, CIFAR-100's training pickle, has 156 million
 
 Batch = tuple[NDArray[np.uint8], NDArray[Any]]  # rows (N, 3072), labels, not yet checked
 
 
 class AbsentError(InputError):
-    """Nothing of the data set is at the root."""
+    """There is no file of the data set at the root."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One of the official forms of a data set."""
+    """One of the official formats of a data set."""
 
     archive: str
-    folder: str
-    """The folder inside the archive."""
+    folder: str  # The folder inside the archive
     train: tuple[str, ...]
     test: tuple[str, ...]
     parse: Callable[[bytes, str], Batch]
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All files that are read."""
+        """All files that the reader needs."""
         return self.train + self.test
 
 
 @dataclass(frozen=True)
 class Cifar:
-    """What is known of a data set before it is read."""
+    """What the reader knows of a data set."""
 
     name: str
     classes: tuple[str, ...]
@@ -66,41 +60,27 @@ class Cifar:
 
     @property
     def expected(self) -> str:
-        """What a root may be, in words."""
+        """What the root may be, in words."""
         archives = " or ".join(layout.archive for layout in self.layouts)
         folders = " or ".join(layout.folder for layout in self.layouts)
         fetch = f"dividemix data fetch {self.name} --root DIR"
-        return f"{archives}, a folder that holds it, or the unpacked {folders} ({fetch} downloads it)"
-
-
-def read_cifar10(root: Path | None) -> Source:
-    """CIFAR-10 (10 classes, 32 x 32 x 3) from its official files in or at `root`."""
-    return _read(_CIFAR10, root)
-
-
-def read_cifar100(root: Path | None) -> Source:
-    """CIFAR-100 (100 fine classes, 32 x 32 x 3) from its official files in or at `root`."""
-    return _read(_CIFAR100, root)
+        return f"{archives}, a folder that contains it, or the unpacked {folders} ({fetch} downloads it)"
 
 
 def _read(cifar: Cifar, root: Path | None) -> Source:
-    """The source at root.
-
-    Raises:
-        InputError: naming the file: missing, truncated, corrupted, of another layout, or with code in it.
-    """
+    """The data set, 32 x 32 x 3, from its official files in or at `root`; InputError if one is missing or bad."""
     if root is None:
-        raise InputError(f"{cifar.name} needs --root DIR: {cifar.expected}")
+        raise InputError(f"{cifar.name} needs root: {cifar.expected}")
     place, layout, files = open_files(cifar, root)
     if missing := [name for name in layout.files if name not in files]:
-        raise InputError(
-            f"{place}: {', '.join(missing)} missing: {layout.folder} should hold {', '.join(layout.files)}"
-        )
-    splits = {}
-    for split, names in (("train", layout.train), ("test", layout.test)):
+        raise InputError(f"{place}: {', '.join(missing)} missing: {layout.folder} must have {', '.join(layout.files)}")
+
+    def read(names: tuple[str, ...]) -> tuple[Images, Labels]:
         batches = [read_batch(layout, files.pop(name), f"{place / name}", len(cifar.classes)) for name in names]
-        splits[split] = tuple(np.concatenate(parts) for parts in zip(*batches, strict=True))
-    (train_images, train_labels), (test_images, test_labels) = splits["train"], splits["test"]
+        images, labels = zip(*batches, strict=True)
+        return np.concatenate(images), np.concatenate(labels)
+
+    (train_images, train_labels), (test_images, test_labels) = read(layout.train), read(layout.test)
     return Source(
         name=cifar.name,
         classes=cifar.classes,
@@ -119,20 +99,15 @@ def read_batch(layout: Layout, content: bytes, where: str, num_classes: int) -> 
     """Images (N, 32, 32, 3) and labels (N,) of one file."""
     rows, labels = layout.parse(content, where)
     if len(rows) == 0:
-        raise InputError(f"{where} holds no images")
+        raise InputError(f"{where} has no images")
     images = rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(images), as_labels(labels, f"{where}: labels", len(rows), num_classes)
 
 
 def open_files(cifar: Cifar, root: Path) -> tuple[Path, Layout, dict[str, bytes]]:
-    """Where the data was found, its layout, and name -> content of those of its files that are there.
-
-    Raises:
-        AbsentError: if there are none.
-        InputError: naming the file, for one that cannot be read.
-    """
+    """The place of the data, its layout, and name -> content of the existing files; AbsentError if there are none."""
     if not root.exists():
-        raise AbsentError(f"{root}: no such file or folder; --root should be {cifar.expected}")
+        raise AbsentError(f"{root}: no such file or folder; root must be {cifar.expected}")
     if root.is_file():
         return root, *_open_archive(cifar, root)
     for layout in cifar.layouts:
@@ -142,11 +117,10 @@ def open_files(cifar: Cifar, root: Path) -> tuple[Path, Layout, dict[str, bytes]
     for layout in cifar.layouts:
         if (root / layout.archive).is_file():
             return root / layout.archive, *_open_archive(cifar, root / layout.archive)
-    raise AbsentError(f"{root}: no {cifar.name} here; --root should be {cifar.expected}")
+    raise AbsentError(f"{root}: has no {cifar.name}; root must be {cifar.expected}")
 
 
 def _read_file(path: Path) -> bytes:
-    """The file's content."""
     try:
         with path.open("rb") as file:
             return _read_all(file, path.stat().st_size, str(path))
@@ -155,35 +129,27 @@ def _read_file(path: Path) -> bytes:
 
 
 def _read_all(file: IO[bytes], size: int, where: str) -> bytes:
-    """What is left in the file, if its size is one that CIFAR's files can have."""
+    """The rest of the file; raise InputError if it is larger than any file of CIFAR."""
     if size > _LARGEST_FILE:
-        raise InputError(f"{where} has {size} bytes: no file of CIFAR is as large")
+        raise InputError(f"{where} has {size} bytes: no file of CIFAR is that large")
     return file.read()
 
 
 def _open_archive(cifar: Cifar, path: Path) -> tuple[Layout, dict[str, bytes]]:
-    """The layout that the archive holds, and name -> content of its files."""
-    found: dict[str, dict[str, bytes]] = {}
-    for folder, name, content in _members(cifar, path):
-        found.setdefault(folder, {})[name] = content
-    for layout in cifar.layouts:
-        if layout.folder in found:
-            return layout, found[layout.folder]
-    raise InputError(f"{path}: no {cifar.name} in this archive; --root should be {cifar.expected}")
-
-
-def _members(cifar: Cifar, path: Path) -> Iterator[tuple[str, str, bytes]]:
-    """(folder, name, content) of the files in a .tar.gz that belong to a layout."""
-    wanted = {(layout.folder, name) for layout in cifar.layouts for name in layout.files}
+    """The layout of a .tar.gz, and name -> content of its files."""
+    found: dict[Layout, dict[str, bytes]] = {}
+    wanted = {(layout.folder, name): layout for layout in cifar.layouts for name in layout.files}
     try:
         with gzip.open(path) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
             for member in archive:
                 inside = PurePosixPath(member.name)
-                if member.isfile() and (inside.parent.name, inside.name) in wanted:
+                layout = wanted.get((inside.parent.name, inside.name))
+                if member.isfile() and layout:
                     file = archive.extractfile(member)
-                    assert file is not None  # it is, for a regular file
-                    yield inside.parent.name, inside.name, _read_all(file, member.size, f"{path}: {member.name}")
-            while unpacked.read(2**20):  # gzip compares its check sum at the very end
+                    assert file is not None  # never None for a regular file
+                    content = _read_all(file, member.size, f"{path}: {member.name}")
+                    found.setdefault(layout, {})[inside.name] = content
+            while unpacked.read(2**20):  # gzip compares its checksum at the very end
                 pass
     except InputError:
         raise
@@ -191,55 +157,59 @@ def _members(cifar: Cifar, path: Path) -> Iterator[tuple[str, str, bytes]]:
         raise InputError(f"{path}: truncated, corrupted, or not a .tar.gz ({error}): fetch it again") from error
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    for layout in cifar.layouts:
+        if layout in found:
+            return layout, found[layout]
+    raise InputError(f"{path}: this archive has no {cifar.name}; root must be {cifar.expected}")
 
 
 def _parse_pickle(content: bytes, where: str, label_key: str) -> Batch:
-    """Rows and labels of a pickled batch."""
     batch = read_plain_pickle(content, where)
     if missing := [key for key in ("data", label_key) if key not in batch]:
-        raise InputError(f"{where}: not a CIFAR batch: no {' and no '.join(missing)} in it")
+        raise InputError(f"{where}: not a CIFAR batch: has no {' and no '.join(missing)}")
     rows, labels = batch["data"], batch[label_key]
     if not (isinstance(rows, np.ndarray) and rows.dtype == np.uint8 and rows.ndim == 2 and rows.shape[1] == _PIXELS):
         shape = f"{rows.dtype} {rows.shape}" if isinstance(rows, np.ndarray) else type(rows).__name__
-        raise InputError(f"{where}: data is {shape}: uint8 (N, {_PIXELS}) is needed")
+        raise InputError(f"{where}: data is {shape}: must be uint8 (N, {_PIXELS})")
     if not isinstance(labels, np.ndarray):
         if not (isinstance(labels, list) and all(type(label) is int and abs(label) < 2**31 for label in labels)):
-            raise InputError(f"{where}: {label_key} is not a list of whole numbers")
+            raise InputError(f"{where}: {label_key} is not a list of integers")
         labels = np.array(labels, dtype=np.int64)
     return rows, labels
 
 
 def _parse_binary(content: bytes, where: str, num_label_bytes: int) -> Batch:
-    """Rows and labels of a binary batch: before each row of pixels its label bytes, the finest last."""
+    """Rows and labels of a binary batch: each row is its label bytes, the finest label last, then its pixels."""
     size = num_label_bytes + _PIXELS
     if len(content) % size:
-        raise InputError(f"{where} has {len(content)} bytes, no multiple of {size}: truncated, or not a CIFAR batch")
+        raise InputError(f"{where} has {len(content)} bytes, not a multiple of {size}: truncated, or not a CIFAR batch")
     records = np.frombuffer(content, dtype=np.uint8).reshape(-1, size)
     return records[:, num_label_bytes:], records[:, num_label_bytes - 1]
 
 
+def _layouts(
+    stem: str, folders: tuple[str, str], train: tuple[str, ...], test: str, label_key: str, num_label_bytes: int
+) -> tuple[Layout, Layout]:
+    """The two formats of a data set: pickles, and binary files with the same names and .bin."""
+    binary = tuple(f"{name}.bin" for name in train)
+    pickled, packed = (
+        partial(_parse_pickle, label_key=label_key),
+        partial(_parse_binary, num_label_bytes=num_label_bytes),
+    )
+    return (
+        Layout(f"{stem}-python.tar.gz", folders[0], train, (test,), pickled),
+        Layout(f"{stem}-binary.tar.gz", folders[1], binary, (f"{test}.bin",), packed),
+    )
+
+
+_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
 _CIFAR10 = Cifar(
     name="cifar10",
     classes=CIFAR10_CLASSES,
     similar=CIFAR10_SIMILAR,
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2023, 0.1994, 0.2010),
-    layouts=(
-        Layout(
-            archive="cifar-10-python.tar.gz",
-            folder="cifar-10-batches-py",
-            train=tuple(f"data_batch_{number}" for number in range(1, 6)),
-            test=("test_batch",),
-            parse=partial(_parse_pickle, label_key="labels"),
-        ),
-        Layout(
-            archive="cifar-10-binary.tar.gz",
-            folder="cifar-10-batches-bin",
-            train=tuple(f"data_batch_{number}.bin" for number in range(1, 6)),
-            test=("test_batch.bin",),
-            parse=partial(_parse_binary, num_label_bytes=1),
-        ),
-    ),
+    layouts=_layouts("cifar-10", ("cifar-10-batches-py", "cifar-10-batches-bin"), _BATCHES, "test_batch", "labels", 1),
 )
 _CIFAR100 = Cifar(
     name="cifar100",
@@ -247,21 +217,7 @@ _CIFAR100 = Cifar(
     similar=CIFAR100_SIMILAR,
     mean=(0.507, 0.487, 0.441),
     std=(0.267, 0.256, 0.276),
-    layouts=(
-        Layout(
-            archive="cifar-100-python.tar.gz",
-            folder="cifar-100-python",
-            train=("train",),
-            test=("test",),
-            parse=partial(_parse_pickle, label_key="fine_labels"),
-        ),
-        Layout(
-            archive="cifar-100-binary.tar.gz",
-            folder="cifar-100-binary",
-            train=("train.bin",),
-            test=("test.bin",),
-            parse=partial(_parse_binary, num_label_bytes=2),
-        ),
-    ),
+    layouts=_layouts("cifar-100", ("cifar-100-python", "cifar-100-binary"), ("train",), "test", "fine_labels", 2),
 )
 CIFARS = {cifar.name: cifar for cifar in (_CIFAR10, _CIFAR100)}
+read_cifar10, read_cifar100 = partial(_read, _CIFAR10), partial(_read, _CIFAR100)

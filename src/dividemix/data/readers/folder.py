@@ -1,4 +1,4 @@
-"""A folder with one subfolder per class, or with such folders for training and testing in it."""
+"""Read a folder with one subfolder per class, or with such folders for training and for testing."""
 
 import os
 from pathlib import Path
@@ -13,14 +13,12 @@ from dividemix.errors import InputError
 
 
 def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
-    """The images to train on and those to test on, if there are any; a class is a subfolder with all that is in it.
+    """The images to train on, and those to test on if there are any; all images below a subfolder have its class.
 
-    If the subfolders with images are one for training (train) and others for testing (test, val), with folders in
-    each, the classes are in those. Hidden files are passed over; files that are no images, links to folders and links
-    that lead out of the folder are listed as ignored.
-
-    Raises:
-        InputError: if there are no class folders, or it is unclear which folders are the classes.
+    If the folder has one subfolder for training (train) and others for testing (test, val), and these have subfolders,
+    those are the classes. Hidden files are skipped. Files that are not images, links to folders and links that lead out
+    of the folder are reported as ignored. Raises InputError if there are no class folders, or it is unclear which
+    folders are the classes.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -34,13 +32,13 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
         if others := [name for name in names if name not in splits and _holds_images(folder / name)]:
             (split,) = train
             raise InputError(
-                f"{folder}: {printable(split)} holds class folders, {printable(others[0])} beside it is no such split: "
-                f"to train on {printable(split)} alone, name {folder / split}, and images to test on by --test"
+                f"{folder}: {printable(split)} has class folders, but {printable(others[0])} is not a split: "
+                f"to train on {printable(split)} alone, give {folder / split} as data, and test images as test"
             )
         return _listing(folder, train), _listing(folder, splits - train)
     if not names:
         raise InputError(
-            f"{folder}: no class folders in it: put the images of each class in a folder of its own, "
+            f"{folder}: has no class folders: put the images of each class in a separate folder, "
             "or list them in a .csv file with columns path and label"
         )
     return _listing(folder, {""}), None
@@ -55,7 +53,7 @@ def _listing(folder: Path, parts: set[str]) -> Listing:
         for name in os.listdir(folder / part):  # noqa: PTH208
             path = folder / part / name
             if not path.is_dir() and not name.startswith("."):
-                ignored.append(Skipped(printable(str(path.relative_to(folder))), "beside the class folders"))
+                ignored.append(Skipped(printable(str(path.relative_to(folder))), "not in a class folder"))
         for name in _subfolders(folder / part):
             number_before = len(found)
             for path, reason in _files(folder / part / name, inside, suffixes):
@@ -65,8 +63,8 @@ def _listing(folder: Path, parts: set[str]) -> Listing:
                 else:
                     found.append((shown, printable(name)))
             if len(found) == number_before:
-                shown = printable((Path(part) / name).as_posix())
-                ignored.append(Skipped(shown, "class folder without images: left out"))
+                empty = printable((Path(part) / name).as_posix())
+                ignored.append(Skipped(empty, "class folder without images: skipped"))
     found.sort(key=lambda entry: natural_key(entry[0]))
     files: list[ImageLike] = [folder / path for path, _ in found]
     return Listing(
@@ -79,7 +77,7 @@ def _listing(folder: Path, parts: set[str]) -> Listing:
 
 
 def _files(folder: Path, inside: Inside, suffixes: frozenset[str]) -> list[tuple[Path, str]]:
-    """All files below a class folder, each with the reason to ignore it or with none."""
+    """All files below a class folder, each with the reason to ignore it; the reason is empty for an image."""
     found: list[tuple[Path, str]] = []
 
     def unreadable(error: OSError) -> None:
@@ -89,31 +87,25 @@ def _files(folder: Path, inside: Inside, suffixes: frozenset[str]) -> list[tuple
         return [(folder, "link to a folder: not followed")]
     for top, folders, names in os.walk(folder, onerror=unreadable):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        for name in folders:
-            path = Path(top, name)
+        for path in (Path(top, name) for name in folders):
             if path.is_symlink():
                 found.append((path, "link to a folder: not followed"))
             elif path.suffix.lower() in suffixes:
                 found.append((path, "a folder, not an image"))
-        for name in names:
-            path = Path(top, name)
-            if name.startswith("."):
-                continue
+        for path in (Path(top, name) for name in names if not name.startswith(".")):
             if path.suffix.lower() not in suffixes:
-                found.append((path, f"its name ends in {path.suffix!r}, which is no image's ending"))
-            elif path not in inside:
-                found.append((path, "link that leads out of the folder"))
+                found.append((path, f"extension {path.suffix!r} is not that of an image"))
             else:
-                found.append((path, ""))
+                found.append((path, "" if path in inside else "link that leads out of the folder"))
     return found
 
 
 def _holds_images(folder: Path) -> bool:
-    """Whether there is a file that is called like an image below the folder."""
+    """Whether a file below the folder has the extension of an image."""
     suffixes = image_suffixes()
     return any(Path(name).suffix.lower() in suffixes for _, _, names in os.walk(folder) for name in names)
 
 
 def _subfolders(folder: Path) -> list[str]:
-    """Names of the folders in a folder, hidden ones left out, in natural order."""
+    """Names of the subfolders, without hidden ones, in natural order."""
     return natural_sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))

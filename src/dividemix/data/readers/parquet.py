@@ -1,4 +1,4 @@
-"""A .parquet file: images as bytes or paths, class names from the Hugging Face layout (pyarrow, an extra)."""
+"""Read a .parquet file: images as bytes or paths, class names from the Hugging Face layout (pyarrow, an extra)."""
 
 import importlib
 import json
@@ -18,14 +18,12 @@ from dividemix.errors import InputError
 def list_parquet(
     table: Path, *, path_column: str = "path", label_column: str = "label"
 ) -> tuple[Listing, Listing | None]:
-    """The images to train on and, with a column `split` that says so, those to test on.
+    """The images to train on and, if a column `split` names any, those to test on.
 
-    The images are in the column `path_column`; without one, in the one that the Hugging Face layout calls an image,
-    or in `image` or `img`. It holds the files' content, or paths relative to the table's folder, or structs of
-    `bytes` and `path`. Labels are text or whole numbers; for numbers the layout's class names are taken.
-
-    Raises:
-        InputError: for what is no such table, and where pyarrow is missing.
+    The images are in the column `path_column`; if there is none, in the column that the Hugging Face layout declares an
+    image, or in `image` or `img`. Its values are file contents, paths relative to the table's folder, or structs of
+    `bytes` and `path`. Labels are text or integers; integers count among the layout's class names, if there are any.
+    Raises InputError if the file is not such a table, or pyarrow is missing.
     """
     try:
         parquet = importlib.import_module("pyarrow.parquet")
@@ -43,14 +41,14 @@ def list_parquet(
         columns = parquet.read_table(table, columns=[image, label, *extra]).to_pydict()
     except InputError:
         raise
-    except Exception as error:  # pyarrow raises of its own and Python's kinds on damaged files
+    except Exception as error:  # pyarrow raises many kinds of errors for damaged files
         words = " ".join(str(error).split())[:200]
         raise InputError(f"{table}: damaged, or not a Parquet file: {words or type(error).__name__}") from error
     classes = features.get(label, {}).get("names")
     if not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)) or len(set(classes)) < 2:
         classes = None
     elif len(set(classes)) < len(classes):
-        raise InputError(f"{table}: two classes of column {label!r} have the same name: give each its own")
+        raise InputError(f"{table}: two classes of column {label!r} have the same name: use different names")
     else:
         classes = [printable(name) for name in classes]
     rows = rows_of(columns, image, label, classes)
@@ -58,7 +56,7 @@ def list_parquet(
 
 
 def features_of(metadata: dict[bytes, bytes] | None) -> dict[str, dict[str, Any]]:
-    """Column -> what the Hugging Face layout says of it; nothing where it says nothing."""
+    """Column -> its entry in the Hugging Face layout; empty if there is no such layout."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         return {name: feature for name, feature in features.items() if isinstance(feature, dict)}
@@ -69,43 +67,39 @@ def features_of(metadata: dict[bytes, bytes] | None) -> dict[str, dict[str, Any]
 def choose_columns(
     names: list[str], features: dict[str, Any], path_column: str, label_column: str, table: Path
 ) -> tuple[str, str]:
-    """The columns of images and of labels: by name, or by what the layout says of them."""
+    """The columns of images and of labels: by name, or by the layout."""
     images = [name for name, feature in features.items() if feature.get("_type") == "Image"]
     labels = [name for name, feature in features.items() if feature.get("_type") == "ClassLabel"]
     return (
-        _first(names, [path_column, *images, "image", "img"], "--path_column", table),
-        _first(names, [label_column, *labels[:1]], "--label_column", table),
+        _first(names, [path_column, *images, "image", "img"], "path_column", table),
+        _first(names, [label_column, *labels[:1]], "label_column", table),
     )
 
 
 def _first(names: list[str], candidates: list[str], option: str, table: Path) -> str:
-    """The first candidate that is a column, once."""
+    """The first candidate that is a column; it must be unique."""
     for name in candidates:
         if names.count(name) > 1:
-            raise InputError(f"{table}: column {name!r} is there {names.count(name)} times")
+            raise InputError(f"{table}: {names.count(name)} columns are called {name!r}: rename all but one")
         if name in names:
             return name
-    there = ", ".join(repr(name[:50]) for name in names[:20])
-    raise InputError(f"{table}: no column {candidates[0]!r}, it has {there}: name it by {option}")
+    found = ", ".join(repr(name[:50]) for name in names[:20])
+    raise InputError(f"{table}: no column {candidates[0]!r}, it has {found}: give its name as {option}")
 
 
 def rows_of(columns: dict[str, list[Any]], image: str, label: str, classes: list[str] | None) -> Iterator[Row]:
-    """The table's rows, counted from 0."""
+    """The rows of the table, numbered from 0."""
     for number, (cell, value) in enumerate(zip(columns[image], columns[label], strict=True)):
-        content, path, problem = None, None, None
-        if isinstance(cell, dict):
-            content, path = cell.get("bytes"), cell.get("path")
-        elif isinstance(cell, bytes):
-            content = cell
-        elif isinstance(cell, str):
-            path = cell
-        elif cell is not None:
-            problem = f"no image: {type(cell).__name__} where bytes, a path or a struct of both is needed"
+        problem = None
+        given = cell if isinstance(cell, dict) else {"path" if isinstance(cell, str) else "bytes": cell}
+        content, path = given.get("bytes"), given.get("path")
         if not (isinstance(path, str | None) and isinstance(content, bytes | None)):
-            content, path, problem = None, None, "no image: a struct of bytes and path is needed"
+            content, path, problem = None, None, "no image: not a struct of bytes and path"
+            if cell is not given:
+                problem = f"no image: {type(cell).__name__} instead of bytes, a path or a struct of both"
         name = class_name(value, classes)
         if name is None and value is not None:
-            problem = problem or f"label {str(value)[:50]!r} is none of the classes"
+            problem = problem or f"label {str(value)[:50]!r} is not one of the classes"
         yield Row(
             position=f"row {number}",
             path=path or None,
@@ -118,7 +112,7 @@ def rows_of(columns: dict[str, list[Any]], image: str, label: str, classes: list
 
 
 def class_name(value: Any, classes: Sequence[str] | None) -> str | None:
-    """The name of a label: where the classes are known, a number counts among them and a text is one of them."""
+    """The class name of a label: if classes are given, a number is a position in them and a text is one of them."""
     if classes is None:
         return label_name(value)
     if isinstance(value, int | np.integer):

@@ -1,13 +1,14 @@
-"""Pickles read as data: numbers, text, lists, dicts and integer arrays come out, and nothing can run.
+"""Read pickles as data: numbers, text, lists, dicts and integer arrays. No code in a pickle can run.
 
-A pickle is a program for a small stack machine, and Python's own machine imports and calls what the program names.
-The one below has no import and no call. A global is only its name; of what can be done with one, just the steps by
-which numpy rebuilds an array of whole numbers are known, and they end in `numpy.frombuffer` after every size has been
-compared. Nothing recurses and nothing is reserved on the pickle's word, so depth and announced sizes do no harm.
+A pickle is a program for a small stack machine. Python's own machine imports and calls what the program names. The
+machine below has no import and no call. A global is only its name. The only calls it understands are those by which
+numpy rebuilds an array of integers; they end in `numpy.frombuffer`, after all sizes have been compared. There is no
+recursion, and no memory is reserved because a pickle announces a size, so deep or large claims do no harm.
 """
 
 import math
 import pickletools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +19,18 @@ from dividemix.errors import InputError
 
 
 def read_plain_pickle(content: bytes, where: str) -> dict[str, Any]:
-    """The dict that a pickle (protocol 2 to 5, by Python 2 or 3) holds: keys as str, arrays as numpy arrays.
+    """The dict in a pickle (protocol 2 to 5, by Python 2 or 3): keys as str, arrays as numpy arrays.
 
-    Byte strings of Python 2 come as str, byte by byte (latin-1).
-
-    Raises:
-        InputError: opening with `where`, for anything else than such a dict of plain content.
+    Byte strings of Python 2 become str, byte by byte (latin-1). Raises InputError, starting with `where`, for anything
+    but such a dict of plain content.
     """
     try:
         found = _run(content)
         if not isinstance(found, dict):
-            raise ValueError(f"it holds no dict but {type(found).__name__.lstrip('_')}")
-        return {key: _finished(value) for key, value in found.items()}
+            raise ValueError(f"it contains not a dict but {type(found).__name__.lstrip('_')}")
+        if any(isinstance(value, _Array) and value.value is None for value in found.values()):
+            raise ValueError("an array without content")
+        return {key: value.value if isinstance(value, _Array) else value for key, value in found.items()}
     except ValueError as error:
         raise InputError(f"{where}: truncated or not a CIFAR batch: {' '.join(str(error).split())}") from error
     except (LookupError, TypeError, OverflowError, MemoryError) as error:
@@ -38,14 +39,14 @@ def read_plain_pickle(content: bytes, where: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Name:
-    """A global as the pickle names it; never looked up."""
+    """The name of a global; it is never looked up."""
 
     name: str
 
 
 @dataclass
 class _DType:
-    """numpy.dtype: kind and size, such as u1; the byte order comes with BUILD."""
+    """numpy.dtype: kind and size, such as u1; BUILD sets the byte order."""
 
     code: str
     order: str = "|"
@@ -62,7 +63,7 @@ class _DType:
 
 @dataclass
 class _Array:
-    """numpy.ndarray: made empty, filled by BUILD."""
+    """numpy.ndarray: created empty, filled by BUILD."""
 
     value: NDArray[Any] | None = None
 
@@ -75,7 +76,7 @@ class _Array:
 
 
 def _array(raw: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
-    """The array whose bytes are `raw`; ValueError where type, shape and number of bytes do not agree."""
+    """The array with the bytes `raw`; raise ValueError unless type, shape and number of bytes agree."""
     if not isinstance(dtype, _DType):
         raise ValueError("an array without a type")
     if not (isinstance(shape, tuple) and all(type(size) is int and 0 <= size < 2**48 for size in shape)):
@@ -90,9 +91,9 @@ def _array(raw: Any, dtype: Any, shape: Any, order: Any) -> NDArray[Any]:
 
 
 def _reduce(function: Any, arguments: Any) -> Any:
-    """What a known function of numpy's pickles would give; ValueError for every other."""
+    """The result of a function that numpy's pickles use; raise ValueError for any other function."""
     if not isinstance(function, _Name):
-        raise ValueError("it calls something that is no function")
+        raise ValueError("it calls something that is not a function")
     match function.name.replace("numpy._core.", "numpy.core."), arguments:
         case "numpy.core.multiarray._reconstruct", (_Name("numpy.ndarray"), (0,), _):
             return _Array()
@@ -100,35 +101,25 @@ def _reduce(function: Any, arguments: Any) -> Any:
             return _Array(_array(raw, dtype, shape, order))
         case "numpy.dtype", (code, *_):
             if _text(code) not in _INTEGERS:
-                raise ValueError(f"an array of type {_text(code)[:20]!r}, only whole numbers are read")
+                raise ValueError(f"an array of type {_text(code)[:20]!r}, only integers are read")
             return _DType(_text(code))
-        case "_codecs.encode", (str(text), "latin1"):  # how Python 3 writes bytes for Python 2: as latin-1 text
+        case "_codecs.encode", (str(text), "latin1"):  # Python 3 writes bytes for Python 2 as latin-1 text
             return text
-    raise ValueError(f"it calls {function.name[:80]!r}, and only arrays of whole numbers are read")
+    raise ValueError(f"it calls {function.name[:80]!r}, but only arrays of integers are read")
 
 
 def _text(value: Any) -> str:
-    """A str of str or bytes; ValueError for what is neither."""
+    """A str of str or bytes; raise ValueError for anything else."""
     if isinstance(value, bytes):
         return value.decode("latin-1")
     if not isinstance(value, str):
-        raise ValueError(f"{type(value).__name__.lstrip('_')} where text is needed")
-    return value
-
-
-def _finished(value: Any) -> Any:
-    """The value itself, an array as numpy's."""
-    if isinstance(value, _Array):
-        if value.value is None:
-            raise ValueError("an array without content")
-        return value.value
+        raise ValueError(f"{type(value).__name__.lstrip('_')} instead of text")
     return value
 
 
 def _run(content: bytes) -> Any:
-    """What the pickle leaves on its stack."""
     stack: list[Any] = []
-    marks: list[int] = []  # heights of the stack at which MARK was met
+    marks: list[int] = []  # heights of the stack at each MARK
     memo: dict[Any, Any] = {}
 
     def since_mark() -> list[Any]:
@@ -145,38 +136,28 @@ def _run(content: bytes) -> Any:
                 return stack.pop()
             case name if name in _CONSTANTS:
                 stack.append(argument)
-            case "NONE":
-                stack.append(None)
-            case "NEWTRUE" | "NEWFALSE":
-                stack.append(opcode.name == "NEWTRUE")
+            case "NONE" | "NEWTRUE" | "NEWFALSE":
+                stack.append({"NONE": None, "NEWTRUE": True, "NEWFALSE": False}[opcode.name])
             case "MARK":
                 marks.append(len(stack))
             case "POP":
                 stack.pop()
-            case "EMPTY_LIST":
-                stack.append([])
-            case "LIST":
-                stack.append(since_mark())
+            case "EMPTY_LIST" | "EMPTY_TUPLE" | "EMPTY_DICT":
+                stack.append(_CONTAINERS[opcode.name.removeprefix("EMPTY_")]([]))
+            case "LIST" | "TUPLE" | "DICT":
+                stack.append(_CONTAINERS[opcode.name](since_mark()))
             case "APPEND" | "APPENDS":
                 items = [stack.pop()] if opcode.name == "APPEND" else since_mark()
                 if not isinstance(stack[-1], list):
-                    raise ValueError("it appends to something that is no list")
+                    raise ValueError("it appends to something that is not a list")
                 stack[-1].extend(items)
-            case "EMPTY_TUPLE":
-                stack.append(())
-            case "TUPLE":
-                stack.append(tuple(since_mark()))
             case "TUPLE1" | "TUPLE2" | "TUPLE3":
                 items = [stack.pop() for _ in range(int(opcode.name[-1]))]
                 stack.append(tuple(reversed(items)))
-            case "EMPTY_DICT":
-                stack.append({})
-            case "DICT":
-                stack.append(_dict(since_mark()))
             case "SETITEM" | "SETITEMS":
                 items = [stack.pop(), stack.pop()][::-1] if opcode.name == "SETITEM" else since_mark()
                 if not isinstance(stack[-1], dict):
-                    raise ValueError("it sets a key of something that is no dict")
+                    raise ValueError("it sets a key of something that is not a dict")
                 stack[-1].update(_dict(items))
             case "PUT" | "BINPUT" | "LONG_BINPUT":
                 memo[argument] = stack[-1]
@@ -195,7 +176,7 @@ def _run(content: bytes) -> Any:
             case "BUILD":
                 state = stack.pop()
                 if not isinstance(stack[-1], _DType | _Array):
-                    raise ValueError("it changes the state of something that is no array")
+                    raise ValueError("it changes the state of something that is not an array")
                 stack[-1].build(state)
             case other:
                 raise ValueError(f"it uses {other}, which plain content does not need")
@@ -203,13 +184,14 @@ def _run(content: bytes) -> Any:
 
 
 def _dict(items: list[Any]) -> dict[str, Any]:
-    """key, value, key, value, ... as a dict; its keys are text, for the hash of a deep tuple recurses."""
+    """key, value, key, value, ... as a dict; its keys must be text, because the hash of a deep tuple recurses."""
     if len(items) % 2:
         raise ValueError("a key without a value")
     return {_text(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
 
 
-# Opcodes whose argument is the value they push.
+_CONTAINERS: dict[str, Callable[[list[Any]], Any]] = {"LIST": list, "TUPLE": tuple, "DICT": _dict}
+# Opcodes that push their argument.
 _CONSTANTS = {
     *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
     *("STRING", "BINSTRING", "SHORT_BINSTRING"),

@@ -1,7 +1,7 @@
-"""Rows of a table, each an image and its label, as lists of images to train on and to test on.
+"""Turn the rows of a table, each an image and its label, into lists of images to train on and to test on.
 
-Of a path that occurs twice with one label the second row is left out; with different labels both are, for nothing
-tells which is meant. So no image is in training and test at once.
+If a path occurs twice with the same label, the second row is skipped. With different labels both are skipped, because
+either could be right. So no image is both in the training set and in the test set.
 """
 
 import os
@@ -15,28 +15,28 @@ from dividemix.data.inside import Inside
 from dividemix.data.source import Skipped
 from dividemix.errors import InputError
 
-# What a split is called. All that is not for training is for testing.
+# The names of splits. Every split that is not for training is for testing.
 TRAIN_NAMES = ("train", "training")
 TEST_NAMES = ("test", "testing", "val", "valid", "validation", "eval", "dev")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Row:
-    """A row as it stands in the file; None for what is empty."""
+    """A row as written in the file; an empty field is None."""
 
-    position: str
-    """Where it is, as the user finds it: line 7."""
-    path: str | None
-    """The image's file, relative to the table's folder; just a name if there is `content`."""
-    content: bytes | None = None
-    """The image itself, where the table holds it."""
+    position: str  # Where the user finds it, such as "line 7"
+    path: str | None  # The image file, relative to the table's folder; only a name if there is `content`
+    content: bytes | None = None  # The image itself, if it is in the table
     label: str | None
     true_label: str | None = None
     split: str | None = None
-    problem: str | None = None
-    """Why the row cannot be used, if the reader knows already."""
-    is_blank: bool = False
-    """Whether all its fields are empty: such a row counts, and is passed over."""
+    problem: str | None = None  # Why the row cannot be used, if the reader found a reason
+    is_blank: bool = False  # Whether all its fields are empty: such a row is numbered, and skipped
+
+    @property
+    def name(self) -> str:
+        """The name of the image as the user knows it: its path, else its position in the table."""
+        return self.path or self.position
 
 
 def list_rows(
@@ -44,10 +44,8 @@ def list_rows(
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if the rows have splits and any is not for training, those to test on.
 
-    Rows without an image or a label, and those whose path leaves the table's folder, are left out and listed.
-
-    Raises:
-        InputError: for a split of another name, and for a training image without its true label where others have one.
+    Rows without an image or a label, and rows whose path leaves the table's folder, are skipped and reported. Raises
+    InputError for an unknown split, and for a training image without a true label if there is such a column.
     """
     listed = list(rows)
     files, problems = _files(listed, table.parent)
@@ -58,36 +56,31 @@ def list_rows(
 
     def listing(part: list[int], truth: bool) -> Listing:
         used = [number for number in part if number not in problems]
-        for row in (listed[number] for number in used):
-            if truth and row.true_label is None:
-                raise InputError(
-                    f"{table}: {row.position} has no true label: give all of them, or leave out the column"
-                )
+        good = [listed[number] for number in used]
+        bad = [(listed[number], problems[number]) for number in part if number in problems]
+        if truth and (bare := next((row for row in good if row.true_label is None), None)):
+            raise InputError(f"{table}: {bare.position} has no true label: fill in all of them, or remove the column")
         return Listing(
             where=str(table),
             files=[files[number] for number in used],
-            paths=[_name(listed[number]) for number in used],
-            labels=[listed[number].label or "" for number in used],
-            true_labels=[listed[number].true_label or "" for number in used] if truth else None,
+            paths=[row.name for row in good],
+            labels=[row.label or "" for row in good],
+            true_labels=[row.true_label or "" for row in good] if truth else None,
             classes=classes,
             rows=used,
             num_given=len(listed),
-            skipped=[
-                Skipped(_name(listed[number]), f"{listed[number].position}: {problems[number]}")
-                for number in part
-                if number in problems
-            ],
+            skipped=[Skipped(row.name, f"{row.position}: {problem}") for row, problem in bad],
         )
 
     return listing(parts[True], has_truth), listing(parts[False], False) if parts[False] else None
 
 
 def _files(rows: Sequence[Row], folder: Path) -> tuple[dict[int, ImageLike], dict[int, str]]:
-    """The image of each row that has one, by the row's number, and what is wrong with the others."""
+    """The image of each usable row, by row number, and the problem of each other row."""
     files: dict[int, ImageLike] = {}
     problems: dict[int, str] = {}
     inside = Inside(folder)
-    first: dict[str, int] = {}  # path -> the row that names it first
+    first: dict[str, int] = {}  # path -> the first row with it
     for number, row in enumerate(rows):
         if row.problem:
             problems[number] = row.problem
@@ -118,15 +111,9 @@ def _files(rows: Sequence[Row], folder: Path) -> tuple[dict[int, ImageLike], dic
 
 
 def _is_train(row: Row, table: Path) -> bool:
-    """Whether the row's split is one for training; everything else is for testing."""
+    """Whether the row is for training; otherwise it is for testing."""
     split = (row.split or "").lower()
-    if split not in TRAIN_NAMES + TEST_NAMES and not row.problem:
-        raise InputError(
-            f"{table}: {row.position} has split {row.split!r}: {', '.join(TRAIN_NAMES + TEST_NAMES)} are allowed"
-        )
+    known = TRAIN_NAMES + TEST_NAMES
+    if split not in known and not row.problem:
+        raise InputError(f"{table}: {row.position} has split {row.split!r}: must be one of {', '.join(known)}")
     return split not in TEST_NAMES
-
-
-def _name(row: Row) -> str:
-    """The image's name as the user knows it: its path, else its place in the table."""
-    return row.path or row.position

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dividemix import atomic
+from dividemix.algorithm.settings import PaperSettings
 from dividemix.errors import InputError
 from dividemix.experiments.plans import Plan
 from dividemix.experiments.setups import describe
+from dividemix.runs.run import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +32,7 @@ _STYLE: dict[Any, Any] = {
 
 
 def require_packages(name: str) -> None:
-    """Raise InputError if a package that the figure needs is not installed."""
+    """Raise InputError unless the packages that the figure needs are installed."""
     needed = ("matplotlib", "sklearn") if name == "figure5" else ("matplotlib",)
     for module in needed:
         if importlib.util.find_spec(module) is None:
@@ -50,7 +52,19 @@ def draw(plan: Plan, folder: Path, out: Path) -> list[Path]:
         about = textwrap.fill(describe(last), width=int(_LETTERS_AN_INCH * figure.get_figwidth()))
         title = f"{plan.name.replace('figure', 'Figure ')}, {plan.scale} scale\n{about}"
         figure.suptitle(title, fontsize=10, x=0.01, ha="left")
-        return [_save(figure, out / f"{plan.stem}.{ending}") for ending in ("svg", "png")]
+        return [_save(figure, out / f"{plan.stem}.{extension}") for extension in ("svg", "png")]
+
+
+def load_run(plan: Plan, panel: str, folder: Path) -> Run:
+    """The finished run that a panel shows."""
+    planned = plan.sources[panel].runs[0]
+    return Run.load(folder / planned.name, planned.job, to_train=False)
+
+
+def paper_settings(run: Run) -> PaperSettings:
+    """The settings of a run that Algorithm 1 trained."""
+    assert isinstance(run.job.settings, PaperSettings)
+    return run.job.settings
 
 
 def _save(figure: "Figure", path: Path) -> Path:

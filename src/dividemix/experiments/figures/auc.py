@@ -1,4 +1,4 @@
-"""Figure 3: how well one mixture tells clean samples from noisy ones, epoch by epoch, for each noise rate."""
+"""Figure 3: how well one mixture separates clean samples from noisy ones in each epoch, for each noise rate."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def draw(plan: Plan, folder: Path) -> Figure:
     axes = figure.subplots()
     for column, source in plan.sources.items():
         rows = read_epochs(source.runs[0], folder)[:_NUM_EPOCHS]
-        points = [(row["epoch"], row["clean_auc"][0]) for row in rows if row.get("clean_auc")]
+        points = [(row["epoch"], aucs[0]) for row in rows if (aucs := row.get("clean_auc"))]
         label = str(column).removeprefix("CIFAR-10 sym. ")
         axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) < 30 else None)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

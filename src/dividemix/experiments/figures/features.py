@@ -9,18 +9,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from dividemix.data.training_data import TrainingData
+from dividemix.experiments.figures import load_run
 from dividemix.experiments.plans import Plan
-from dividemix.runs.run import Run
 
-_NUM_SAMPLES = 3000  # at most: t-SNE of more takes minutes, and dots begin to cover each other
+_NUM_SAMPLES = 3000  # at most: more take minutes, and their dots overlap
 
 
 def draw(plan: Plan, folder: Path) -> Figure:
     """Two panels with the same points."""
     from sklearn.manifold import TSNE
 
-    planned = plan.sources["features"].runs[0]
-    run = Run.load(folder / planned.name, planned.job, to_train=False)
+    run = load_run(plan, "features", folder)
     data, classes = run.material.train, run.material.classes
     assert run.material.true_labels is not None  # the noise was added by us
     true_labels = run.material.true_labels[run.material.train_index]
@@ -45,7 +44,7 @@ def draw(plan: Plan, folder: Path) -> Figure:
 
 @torch.inference_mode()
 def penultimate(net: nn.Module, data: TrainingData, index: Tensor) -> NDArray[np.float32]:
-    """What goes into the net's last linear layer, (len(index), D), for the samples as they are."""
+    """The input of the net's last linear layer, (len(index), D), for the samples without augmentation."""
     last = [module for module in net.modules() if isinstance(module, nn.Linear)][-1]
     seen: list[Tensor] = []
     hook = last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].float().cpu()))

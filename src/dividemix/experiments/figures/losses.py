@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dividemix.algorithm.divide import normalise
 from dividemix.algorithm.dividemix import co_divide
 from dividemix.algorithm.mixture import Gaussians, fit_gaussians
+from dividemix.experiments.figures import load_run, paper_settings
 from dividemix.experiments.plans import Plan
 from dividemix.judging.scoring import clean_auc
-from dividemix.runs.run import Run
 
 _NUM_BINS = 60
 _PANELS = {
@@ -27,11 +27,10 @@ def draw(plan: Plan, folder: Path) -> Figure:
     """A panel for each run: the normalised losses of theta(1), the mixture fitted to them, and its AUC."""
     figure = Figure(figsize=(10, 3.2), layout="constrained")
     for axes, (panel, title) in zip(figure.subplots(1, 3), _PANELS.items(), strict=True):
-        planned = plan.sources[panel].runs[0]
-        run = Run.load(folder / planned.name, planned.job, to_train=False)
+        run = load_run(plan, panel, folder)
         assert run.material.true_labels is not None  # the noise was added by us
         true_labels = run.material.true_labels[run.material.train_index]
-        losses = normalise(co_divide(run.state, run.material.train, run.job.config)[0][0])
+        losses = normalise(co_divide(run.state, run.material.train, paper_settings(run))[0][0])
         is_clean = run.material.train.labels.cpu().numpy() == true_labels
         mixture = fit_gaussians(losses)
         auc = clean_auc(mixture.low_prob(losses).numpy(), is_clean)

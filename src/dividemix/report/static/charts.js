@@ -1,4 +1,4 @@
-// Line charts in SVG, drawn at the width they have, so that text keeps its size on every screen.
+// Line charts in SVG, drawn at their width on the screen, so that text keeps its size.
 
 const CHART_HEIGHT = 230;
 const MARGIN = { top: 10, right: 14, bottom: 40, left: 52 };
@@ -46,7 +46,7 @@ function plot(width, x, y, label, height = CHART_HEIGHT) {
   return { root, toX, toY, right, bottom };
 }
 
-/** Call draw(width) now and whenever the element's width changes; what it returns is shown. */
+/** Show what draw(width) returns, now and whenever the element's width changes. */
 function drawAtWidth(element, draw) {
   let drawn = 0;
   const redraw = (force) => {
@@ -60,7 +60,7 @@ function drawAtWidth(element, draw) {
   return () => redraw(true);
 }
 
-/** A swatch and a word for each series, and room for its value; dashes and hatching tell them apart without colour. */
+/** A swatch, a name and a value for each series. Dashes and hatching tell them apart without colour. */
 function legend(series) {
   return h(
     "ul",
@@ -85,8 +85,8 @@ function legend(series) {
 
 /**
  * A figure with lines. series: [{name, kind, points: [[x, y], ...]}]; bands: [{from, to, name}] shade a range of x;
- * marks: [{x, name}] are vertical lines; points: [{x, y, name}] are dots. The legend says the values at the mouse, and
- * at `x.rest` without one; at(x) puts the position into words, format(y) a value.
+ * marks: [{x, name}] are vertical lines; points: [{x, y, name}] are dots. The legend shows the values at the mouse, or
+ * at `x.rest` without one. at(x) is the text of a position, format(y) that of a value.
  */
 function lineChart({ title, x, y, series, bands = [], marks = [], points = [], format, at }) {
   const place = h("span", { class: "readout" });

@@ -1,8 +1,8 @@
-// The dialog that chooses another class: a list searched by typing, moved through with the arrows.
+// The dialog to choose another class: type to search the list, move with the arrow keys.
 
 const MAX_OPTIONS = 200;
 
-/** Ask for a class name for the sample; calls chosen(name) if one is taken. */
+/** Ask for the class of the sample. Calls chosen(name) with the answer. */
 function chooseClass(sample, chosen) {
   const dialog = $("#choose");
   const input = $("input", dialog);
@@ -27,11 +27,11 @@ function chooseClass(sample, chosen) {
       const place = likely.indexOf(label);
       return option(label, className(label), label === sample.given ? "given" : place >= 0 ? percent(sample.likely[place][1]) : "");
     });
-    // A new class can stand in a table of text or name a folder; numbered labels cannot be added to.
+    // Folders and text tables can have a new class. Numbered labels cannot.
     if (text && DATA.can_add_classes && !DATA.classes.includes(text)) options.push(option("new", text, "a new class"));
     active = 0;
     list.replaceChildren(...options);
-    if (!options.length) list.append(h("li", { class: "none" }, "No class has this in its name."));
+    if (!options.length) list.append(h("li", { class: "none" }, "No class name contains this."));
     mark();
   };
   const take = (text) => {

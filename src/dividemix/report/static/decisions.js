@@ -1,13 +1,13 @@
-// What the reviewer decided, kept in the browser under the run's id, and the file it is downloaded as.
+// The reviewer's decisions: stored in the browser under the run's id, downloaded as corrections.csv.
 
 const STORAGE_KEY = `dividemix-review-${DATA.run}`;
 const ACTIONS = ["keep", "accept", "choose", "skip"];
 
-/** Sample index -> {action, label}, in the order of deciding; label is a class name, empty for skip. */
+/** Sample index -> {action, label}, in the order of the decisions. The label is a class name, empty for skip. */
 const decisions = new Map();
-/** [index, the decision before], for undo. */
+/** [index, previous decision], for undo. */
 let past = [];
-/** Whether the browser keeps what it is given; some refuse for files. */
+/** Whether the browser stores the decisions. Some do not for pages opened from a file. */
 let isKept = true;
 
 function loadDecisions() {
@@ -41,7 +41,7 @@ function decide(index, action, label) {
   saveDecisions();
 }
 
-/** Take back the last decision; the index of its sample, or undefined. */
+/** Undo the last decision and return the index of its sample, or undefined. */
 function undoDecision() {
   const [index, before] = past.pop() ?? [];
   if (index === undefined) return undefined;
@@ -57,7 +57,7 @@ function clearDecisions() {
   saveDecisions();
 }
 
-/** The corrections as RFC 4180 says: fields quoted where they must be, lines ended by CR LF. */
+/** The corrections as CSV (RFC 4180): fields quoted where necessary, lines ended by CR LF. */
 function correctionsCsv() {
   const field = (value) => (/[",\r\n]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
   const bySample = new Map(DATA.suspects.map((sample) => [sample.index, sample]));

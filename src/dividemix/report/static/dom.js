@@ -1,10 +1,10 @@
-// What every part of the page uses: its data, elements built without markup, and numbers as people read them.
+// Used by every part of the page: its data, elements built without markup, and readable numbers.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
 const $ = (selector, root = document) => root.querySelector(selector);
 
-/** An element; text goes in as text, never as markup, so no class name or path can do harm. */
+/** An element. Text is added as text, never as markup, so no class name or path can do harm. */
 function h(tag, attributes = {}, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
@@ -24,7 +24,7 @@ function fill(element, attributes, children) {
   return element;
 }
 
-/** A user's text (a class name, a path) in its own direction, cut with an ellipsis, whole in the tooltip. */
+/** A user's text (a class name, a path) in its own direction. CSS shortens it; the tooltip has all of it. */
 function name(text, kind = "") {
   return h("bdi", { class: `name ${kind}`.trim(), dir: "auto", title: text }, text);
 }
@@ -36,7 +36,7 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 const count = (value) => Math.round(value).toLocaleString("en");
 const decimals = (value, digits) => (isNumber(value) ? value.toFixed(digits) : "–");
 
-/** A share in [0, 1] in percent, with as many digits as mean something. */
+/** A share in [0, 1] in percent, with the digits that matter. */
 function percent(share) {
   if (!isNumber(share)) return "–";
   const value = 100 * share;
@@ -63,13 +63,13 @@ function table(headings, lines) {
 /** Pairs of a term and its description. */
 const terms = (pairs) => pairs.map(([term, value]) => h("div", {}, h("dt", {}, term), h("dd", { dir: "auto" }, value)));
 
-/** Take a section that has nothing to show out of the page and its navigation. */
+/** Remove an empty section from the page and its navigation. */
 function dropSection(id) {
   document.getElementById(id).remove();
   $(`nav a[href="#${id}"]`).remove();
 }
 
-/** Say something to those who do not see it. */
+/** Tell screen readers something. */
 function announce(text) {
   $("#announcer").textContent = text;
 }

@@ -1,26 +1,26 @@
-// The gallery: which samples are shown, in which order, as cards that are made only when they come near the screen.
+// The gallery: which samples are shown, and in which order. A card is made when it comes near the screen.
 
 const PAGE_SIZE = 60;
 
 const ORDERS = {
   score: { name: "most suspicious first", compare: (a, b) => a.score - b.score },
-  confidence: { name: "surest suggestion first", compare: (a, b) => b.likely[0][1] - a.likely[0][1] },
+  confidence: { name: "most confident suggestion first", compare: (a, b) => b.likely[0][1] - a.likely[0][1] },
   class: { name: "by given class", compare: (a, b) => a.given - b.given || a.score - b.score },
 };
 const STATES = {
   flagged: { name: "flagged", holds: (sample) => sample.flagged },
   open: { name: "flagged, not yet reviewed", holds: (sample) => sample.flagged && !decisions.has(sample.index) },
   done: { name: "reviewed", holds: (sample) => decisions.has(sample.index) },
-  all: { name: "all in this page", holds: () => true },
+  all: { name: "all on this page", holds: () => true },
 };
 
-/** What is shown: filters, order, the samples that pass, their cards as far as they are made, the current one. */
+/** What is shown: filters, order, the matching samples, the cards made so far, and the current one. */
 const view = { given: "", suggested: "", state: "flagged", order: "score", samples: [], cards: [], current: 0 };
 
 const gallery = $(".gallery");
 const end = $(".gallery-end");
 
-/** Apply filters and order from the start; a decision made later moves nothing until this is called again. */
+/** Apply filters and order. Later decisions move nothing until this is called again. */
 function refreshGallery() {
   view.samples = DATA.suspects
     .filter((sample) => view.given === "" || sample.given === +view.given)
@@ -40,9 +40,9 @@ function makeCards(number) {
   gallery.append(...more);
   const rest = DATA.num_samples - DATA.suspects.length;
   const elsewhere = rest > 0 ? " label_issues.csv lists every sample." : "";
-  if (!view.samples.length) end.textContent = `No sample of this page passes the filters.${elsewhere}`;
+  if (!view.samples.length) end.textContent = `No sample on this page matches the filters.${elsewhere}`;
   else if (view.cards.length < view.samples.length) end.textContent = "More as you scroll…";
-  else end.textContent = `That is all: ${count(view.samples.length)} shown.${elsewhere}`;
+  else end.textContent = `All ${count(view.samples.length)} are shown.${elsewhere}`;
 }
 
 new IntersectionObserver(
@@ -52,14 +52,14 @@ new IntersectionObserver(
   { rootMargin: "800px" },
 ).observe(end);
 
-/** Make more cards until the end of the list is out of sight. */
+/** Make more cards until the end of the list is off the screen. */
 function growWhileNear() {
   while (view.cards.length < view.samples.length && end.getBoundingClientRect().top < innerHeight + 800) {
     makeCards(view.cards.length + PAGE_SIZE);
   }
 }
 
-/** A sample in words, for screen readers: what the card shows. */
+/** What the card shows, in words for screen readers. */
 function cardLabel(sample) {
   const decision = decisions.get(sample.index);
   const words = [`Sample ${sample.index}`, `given ${className(sample.given)}`, `suggested ${className(sample.suggested)}`];
@@ -110,7 +110,7 @@ function paint(element) {
   element.setAttribute("aria-selected", isCurrent);
 }
 
-/** Cards in a row, as they are laid out now. */
+/** The number of cards in a row of the current layout. */
 function numColumns() {
   const [first] = view.cards;
   const below = view.cards.findIndex((element) => element.offsetTop > first.offsetTop);

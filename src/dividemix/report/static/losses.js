@@ -1,4 +1,4 @@
-// The histogram of losses with its mixture, stepped through epoch by epoch.
+// The histogram of losses with its mixture, one epoch at a time.
 
 const HISTOGRAM_HEIGHT = 300;
 
@@ -16,8 +16,8 @@ function showLosses() {
 
   const series = [
     { name: known ? "right labels" : "samples", kind: "right", bar: true },
-    ...(known ? [{ name: "wrong labels, in truth", kind: "wrong", bar: true }] : []),
-    { name: "likely clean", kind: "first" },
+    ...(known ? [{ name: "wrong labels", kind: "wrong", bar: true }] : []),
+    { name: "likely right", kind: "first" },
     { name: "likely wrong", kind: "wrong dashed" },
   ];
   const slider = h("input", { type: "range", min: 0, max: epochs.length - 1, step: 1, id: "epoch-slider" });
@@ -36,7 +36,7 @@ function showLosses() {
     const division = found.get(`${epoch}/${net}`);
     shown.textContent = `Epoch ${epoch} of ${epochs.at(-1)}`;
     slider.setAttribute("aria-valuetext", shown.textContent);
-    readout.textContent = division ? describe(division) : "No division of this network in this epoch.";
+    readout.textContent = division ? describe(division) : "This network has no division in this epoch.";
     back.disabled = +slider.value === 0;
     next.disabled = +slider.value === epochs.length - 1;
     redraw();
@@ -64,18 +64,18 @@ function showLosses() {
   update();
 }
 
-/** One sentence on a division, for the eye and for those who hear the page. */
+/** One sentence about a division, also for screen readers. */
 function describe(division) {
   const total = (values) => values.reduce((a, b) => a + b, 0);
   const share = total(division.wrong_curve) / (total(division.wrong_curve) + total(division.clean_curve) || 1);
   const row = DATA.rows.find(({ epoch }) => epoch === division.epoch);
   const kept = row?.num_labeled?.[division.net];
   const dropped = kept == null ? "" : `, ${percent(1 - kept / (row.num_divided ?? DATA.num_samples))} were dropped`;
-  const truth = division.wrong_counts ? `; in truth ${percent(total(division.wrong_counts) / (total(division.counts) || 1))} are wrong` : "";
-  return `The mixture holds ${percent(share)} of the labels for wrong${dropped}${truth}.`;
+  const truth = division.wrong_counts ? `, ${percent(total(division.wrong_counts) / (total(division.counts) || 1))} are wrong in truth` : "";
+  return `The mixture considers ${percent(share)} of the labels wrong${dropped}${truth}.`;
 }
 
-/** Bars of counts, wrong ones stacked on top where they are known, and the two components as lines. */
+/** Bars of counts, known wrong ones on top, and the two components as lines. */
 function histogram(width, division) {
   if (!division) return svg("svg", { width, height: HISTOGRAM_HEIGHT, role: "img", "aria-label": "Nothing to show" });
   const { counts, wrong_counts: wrong, clean_curve: clean, wrong_curve: dirty } = division;

@@ -1,4 +1,4 @@
-// The order in which the page comes to life.
+// Fill the sections of the page, from top to bottom.
 
 showOverview();
 showTraining();

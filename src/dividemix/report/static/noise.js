@@ -1,20 +1,20 @@
-// The estimated noise: the commonest confusions, and a map of all of them where the classes are few enough.
+// The estimated noise: the most frequent confusions, and a map of all if the classes are few.
 
 function showNoise(showPair) {
   const home = $("#noise .noise");
   const { pairs, matrix } = DATA.noise;
   if (matrix) home.append(heatMap(matrix, showPair));
-  home.append(pairs.length ? commonest(pairs, showPair) : h("p", { class: "note" }, "No confusion of two classes stands out."));
+  home.append(pairs.length ? commonest(pairs, showPair) : h("p", { class: "note" }, "No two classes are confused often."));
 }
 
-/** The pairs with most samples, as buttons with a bar each. */
+/** The pairs with the most samples, each a button with a bar. */
 function commonest(pairs, showPair) {
   const most = pairs[0][2];
   const shown = DATA.noise.matrix ? pairs.slice(0, 10) : pairs;
   return h(
     "div",
     { class: "commonest" },
-    h("h3", {}, "Commonest confusions"),
+    h("h3", {}, "Most frequent confusions"),
     h(
       "ol",
       {},
@@ -37,7 +37,7 @@ function commonest(pairs, showPair) {
   );
 }
 
-/** Rows by given label, columns by suggested; arrow keys move, Enter shows the samples. */
+/** A row for each given label, a column for each suggested one. Arrow keys move, Enter shows the samples. */
 function heatMap(matrix, showPair) {
   const size = matrix.length;
   const most = Math.max(1, ...matrix.flatMap((row, i) => row.filter((_, j) => i !== j)));

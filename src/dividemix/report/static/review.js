@@ -1,4 +1,4 @@
-// The review: filters, the current sample and what is decided about it, by keyboard, mouse or touch.
+// The review: filters, the current sample, and decisions by keyboard, mouse or touch.
 
 const bar = $(".action-bar");
 let controls = {};
@@ -16,7 +16,7 @@ function select(key, label, options) {
   return h("label", {}, h("span", {}, label), element);
 }
 
-/** The classes that occur in a field of the suspects, with how often. */
+/** The classes that occur in a field of the suspects, with their counts. */
 function classOptions(field) {
   const counts = new Map();
   for (const sample of DATA.suspects) counts.set(sample[field], (counts.get(sample[field]) ?? 0) + 1);
@@ -45,7 +45,7 @@ function showReview() {
   status.start = h("button", { type: "button", onclick: start }, "Start reviewing");
   const help = h("button", { type: "button", onclick: () => $("#help").showModal() }, "Keys ", h("kbd", {}, "?"));
   status.clear = h("button", { type: "button", class: "quiet", onclick: clearAll }, "Start over");
-  status.note = h("p", { class: "note" }, "This browser does not keep the progress of a page opened from a file: download the corrections before you close it.");
+  status.note = h("p", { class: "note" }, "This browser does not store decisions for a page opened from a file: download the corrections before you close it.");
   $(".progress-line").append(
     h("div", { class: "progress-meter" }, status.bar, status.text),
     h("div", { class: "progress-buttons" }, status.start, help, status.clear, status.download),
@@ -68,12 +68,12 @@ function showReview() {
 function leadText() {
   const number = DATA.suspects.length;
   const beyond = DATA.num_samples - number;
-  const which = beyond > 0 ? `This page holds the ${count(number)} samples with the lowest scores of ${count(DATA.num_samples)}` : `This page holds all ${count(number)} samples`;
+  const which = beyond > 0 ? `This page has the ${count(number)} samples with the lowest scores of ${count(DATA.num_samples)}` : `This page has all ${count(number)} samples`;
   const rest = beyond > 0 ? "; label_issues.csv has all of them" : "";
-  return `${which}${rest}. The networks’ suggestion is not always right: look, and decide.`;
+  return `${which}${rest}. The networks’ suggestion is not always right: look at the image, then decide.`;
 }
 
-/** Decide by keyboard from here on: the first sample without a decision becomes the current one. */
+/** Start or continue the review: the first sample without a decision becomes the current one. */
 function start() {
   const open = view.samples.findIndex((sample) => !decisions.has(sample.index));
   focusCard(Math.max(0, open));
@@ -83,7 +83,7 @@ function setFilters(given, suggested) {
   Object.assign(view, { given: String(given), suggested: String(suggested) });
   for (const key of ["given", "suggested"]) {
     const element = controls[key];
-    // A pair of the heat map may have no sample here; then the filter has no entry for it yet.
+    // A pair of the heat map may have no sample on this page. Then the filter has no option for it yet.
     if (view[key] !== "" && ![...element.options].some((option) => option.value === view[key])) {
       element.append(h("option", { value: view[key] }, `${className(+view[key])} (0)`));
     }
@@ -112,7 +112,7 @@ function setCurrent(position) {
   showCurrent();
 }
 
-/** Move the focus to a card, made now if it has not come near the screen yet. */
+/** Move the focus to a card, and make the card if necessary. */
 function focusCard(position) {
   const target = Math.min(view.samples.length - 1, Math.max(0, position));
   if (target < 0) return;
@@ -141,13 +141,13 @@ function buildBar() {
   );
 }
 
-/** Show or hide the bar: it is there from when a card has the focus until something else in the page gets it. */
+/** Show the bar while a card or the bar itself has the focus, else hide it. */
 function setReviewing(isReviewing) {
   bar.hidden = !isReviewing;
   document.body.classList.toggle("reviewing", isReviewing);
 }
 
-/** Repaint the current card and say all about it in the bar at the bottom. */
+/** Repaint the current card and show its details in the bar at the bottom. */
 function showCurrent() {
   controls.reset.disabled = view.given === "" && view.suggested === "";
   const sample = view.samples[view.current];
@@ -198,7 +198,7 @@ function settle(sample, action, label) {
 
 function undo() {
   const index = undoDecision();
-  if (index === undefined) return announce("Nothing to undo.");
+  if (index === undefined) return announce("There is nothing to undo.");
   showProgress();
   const position = view.samples.findIndex((sample) => sample.index === index);
   if (position >= 0) {
@@ -209,7 +209,7 @@ function undo() {
 }
 
 function clearAll() {
-  if (confirm(`Forget all ${count(decisions.size)} decisions? Download them first if they matter.`)) repaintAll(clearDecisions);
+  if (confirm(`Delete all ${count(decisions.size)} decisions? Download them first if you need them.`)) repaintAll(clearDecisions);
 }
 
 function repaintAll(change) {
@@ -218,7 +218,7 @@ function repaintAll(change) {
   showProgress();
 }
 
-/** How many are reviewed, of those flagged in this page (of all, if none is) and those reviewed beside. */
+/** How many are reviewed, out of those that are flagged or reviewed (out of all, if none is flagged). */
 function progress() {
   const any = DATA.suspects.some((sample) => sample.flagged);
   const pool = DATA.suspects.filter((sample) => !any || sample.flagged || decisions.has(sample.index));
@@ -232,7 +232,7 @@ function showProgress() {
   status.text.textContent = `${count(done)} of ${count(total)} reviewed`;
   status.download.disabled = done === 0;
   status.clear.disabled = done === 0;
-  status.start.textContent = done ? "Go on" : "Start reviewing";
+  status.start.textContent = done ? "Continue" : "Start reviewing";
   status.start.disabled = !view.samples.length;
   status.note.hidden = isKept;
 }

@@ -1,34 +1,34 @@
-// The first sections: what was trained, how well, and how it went epoch by epoch.
+// The overview, the charts over the epochs, and the quality of the flags.
 
 function showOverview() {
   const section = $("#overview");
   const kept = DATA.rows.find((row) => row.epoch === DATA.kept_epoch) ?? DATA.rows.at(-1) ?? {};
-  const figures = [["Samples", count(DATA.num_samples)]];
-  if (isNumber(DATA.noise_rate)) figures.push(["Wrong labels, estimated", percent(DATA.noise_rate)]);
-  figures.push(["Labels flagged", count(DATA.num_issues)]);
+  const figures = [["Training samples", count(DATA.num_samples)]];
+  if (isNumber(DATA.noise_rate)) figures.push(["Estimated wrong labels", percent(DATA.noise_rate)]);
+  figures.push(["Flagged labels", count(DATA.num_issues)]);
   if (isNumber(kept.test_acc)) figures.push(["Test accuracy", `${kept.test_acc.toFixed(1)}\u00a0%`]);
   else if (isNumber(kept.val_acc)) {
     const what = valIsClean() ? "Accuracy on clean validation images" : "Accuracy on held-out noisy labels";
     figures.push([what, `${kept.val_acc.toFixed(1)}\u00a0%`]);
   }
-  if (DATA.num_skipped) figures.push(["Unreadable, skipped", count(DATA.num_skipped)]);
+  if (DATA.num_skipped) figures.push(["Unreadable files, skipped", count(DATA.num_skipped)]);
   $(".figures", section).append(...terms(figures));
   $(".facts", section).append(...terms(DATA.facts));
   if (DATA.choices.length) $(".choices .scroller").append(table(["Setting", "Value", "Why"], DATA.choices));
   else $(".choices").remove();
 }
 
-/** Whether the epoch to keep was chosen by validation images with clean labels, not by samples held out. */
+/** Whether the epoch to keep was chosen with clean validation images instead of held-out samples. */
 function valIsClean() {
   return DATA.rows.some((row) => row.val_is_clean);
 }
 
-/** The points of one value over the epochs, epochs without it left out. */
+/** The points of one value over the epochs. Epochs without it are skipped. */
 function overEpochs(value) {
   return DATA.rows.map((row) => [row.epoch, value(row)]).filter((point) => isNumber(point[1]));
 }
 
-/** A series for each net's entry of a list in the rows, times scale(row). */
+/** A series for each net: its entry of a list in the rows, times scale(row). */
 function byNet(key, scale = () => 1) {
   const numNets = Math.max(0, ...DATA.rows.map((row) => row[key]?.length ?? 0));
   return Array.from({ length: numNets }, (_, net) => ({
@@ -38,18 +38,29 @@ function byNet(key, scale = () => 1) {
   })).filter((one) => one.points.length);
 }
 
+/** The phases whose epochs cannot be kept, as bands between low and high. */
+function bandsOfPhases(low, high) {
+  const bands = [];
+  for (const row of DATA.rows.filter(({ selects }) => selects === false)) {
+    const end = Math.min(high, row.epoch + 0.5);
+    if (bands.at(-1)?.name === row.phase && bands.at(-1).to === row.epoch - 0.5) bands.at(-1).to = end;
+    else bands.push({ from: Math.max(low, row.epoch - 0.5), to: end, name: row.phase });
+  }
+  return bands;
+}
+
 function epochChart(title, series, format, fixed) {
-  const lows = series.flatMap((one) => one.points.map((point) => point[1]));
-  const low = fixed ? fixed[0] : Math.max(0, Math.floor((Math.min(...lows) - 2) / 10) * 10);
-  const high = fixed ? fixed[1] : Math.min(100, Math.ceil((Math.max(...lows) + 2) / 10) * 10);
+  const values = series.flatMap((one) => one.points.map((point) => point[1]));
+  const low = fixed ? fixed[0] : Math.max(0, Math.floor((Math.min(...values) - 2) / 10) * 10);
+  const high = fixed ? fixed[1] : Math.min(100, Math.ceil((Math.max(...values) + 2) / 10) * 10);
   const epochs = DATA.rows.map((row) => row.epoch);
-  const warmup = DATA.rows.filter((row) => row.phase === "warmup").map((row) => row.epoch);
+  const x = { low: Math.min(...epochs, 1), high: Math.max(...epochs, 2), label: "epoch", whole: true, rest: DATA.kept_epoch };
   return lineChart({
     title,
     series,
-    x: { low: Math.min(...epochs, 1), high: Math.max(...epochs, 2), label: "epoch", whole: true, rest: DATA.kept_epoch },
+    x,
     y: { low, high },
-    bands: warmup.length ? [{ from: Math.min(...epochs, 1), to: Math.max(...warmup) + 0.5, name: "warm-up" }] : [],
+    bands: bandsOfPhases(x.low, x.high),
     marks: isNumber(DATA.kept_epoch) ? [{ x: DATA.kept_epoch, name: "kept" }] : [],
     format,
     at: (epoch) => `epoch ${epoch}${epoch === DATA.kept_epoch ? ", kept" : ""}`,
@@ -65,16 +76,16 @@ function showTraining() {
     { name: "test", kind: "first", points: overEpochs((row) => row.test_acc) },
     { name: valIsClean() ? "validation, clean" : "held-out, noisy", kind: "second", points: overEpochs((row) => row.val_acc) },
   ].filter((one) => one.points.length);
-  // An epoch may divide only some of the samples; runs of before that was written divided all.
+  // An epoch may divide only some of the samples.
   const labeled = byNet("num_labeled", (row) => 100 / (row.num_divided ?? DATA.num_samples));
   const auc = byNet("clean_auc");
   const inPercent = (value) => `${value.toFixed(1)}\u00a0%`;
   const charts = $("#training .charts");
   if (accuracy.length) charts.append(epochChart("Accuracy in percent", accuracy, inPercent));
-  if (labeled.length) charts.append(epochChart("Labels kept, percent of those divided", labeled, inPercent, [0, 100]));
+  if (labeled.length) charts.append(epochChart("Labels kept in percent", labeled, inPercent, [0, 100]));
   if (auc.length) {
     const low = Math.min(0.5, ...auc.flatMap((one) => one.points.map((point) => point[1])));
-    charts.append(epochChart("AUC: right labels from wrong", auc, (value) => value.toFixed(3), [low, 1]));
+    charts.append(epochChart("AUC, right against wrong", auc, (value) => value.toFixed(3), [low, 1]));
   }
   showNumbers();
 }
@@ -88,7 +99,7 @@ function showNumbers() {
     () => {
       const lines = DATA.rows.map((row) => [
         String(row.epoch),
-        row.phase === "warmup" ? "warm-up" : (row.phase ?? "–"),
+        row.phase ?? "–",
         decimals(row.test_acc, 1),
         decimals(row.val_acc, 1),
         list(row.num_labeled, count),
@@ -114,17 +125,17 @@ function showQuality() {
   }
   $(".figures", section).append(
     ...terms([
-      ["Wrong labels, in truth", `${count(quality.num_wrong)} (${percent(quality.num_wrong / DATA.num_samples)})`],
+      ["Labels that are wrong", `${count(quality.num_wrong)} (${percent(quality.num_wrong / DATA.num_samples)})`],
       ["AUC of the scores", decimals(quality.auc, 3)],
       ["Average precision", decimals(quality.average_precision, 3)],
       ["Precision of the flags", percent(quality.precision)],
       ["Recall of the flags", percent(quality.recall)],
     ]),
   );
-  const flags = isNumber(quality.precision) ? [{ x: quality.recall, y: quality.precision, name: "the flags" }] : [];
+  const flags = isNumber(quality.precision) ? [{ x: quality.recall, y: quality.precision, name: "flags" }] : [];
   $(".charts", section).append(
     lineChart({
-      title: "Precision over recall, as more labels are flagged",
+      title: "Precision and recall as more labels are flagged",
       series: [{ name: "precision", kind: "first", points: quality.curve }],
       x: { low: 0, high: 1, label: "recall: share of the wrong labels found" },
       y: { low: 0, high: 1 },

@@ -1,0 +1,24 @@
+"""dividemix methods: the methods, a line each."""
+
+import argparse
+import inspect
+
+from dividemix.commands import entry
+from dividemix.methods import METHODS
+
+HELP = "list the methods"
+
+
+def add(methods: argparse.ArgumentParser) -> None:
+    """Add no flags."""
+    methods.set_defaults(command=_methods)
+
+
+def _methods(arguments: argparse.Namespace) -> int:
+    for name, method in METHODS.items():
+        about = inspect.getdoc(inspect.getmodule(type(method))) or ""
+        print(entry(name, about.partition("\n")[0]))
+    print(
+        entry("your own", "--method package.module:OBJECT. Settings of a method: dividemix train --method NAME --help")
+    )
+    return 0

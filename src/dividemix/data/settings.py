@@ -1,0 +1,16 @@
+"""Settings of the views that training makes of images. No torch import."""
+
+from dataclasses import dataclass
+
+from dividemix.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViewSettings(Settings):
+    """How an image is cropped and mirrored at random."""
+
+    crop_padding: int = setting(4, "pixels padded on each side before the random crop", low=0)
+    crop_size: int = setting(
+        0, "side of the crops: random in training, at the centre elsewhere; 0: the images' own size", low=0
+    )
+    flip: bool = setting(True, "mirror images at random")

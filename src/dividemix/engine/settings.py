@@ -1,0 +1,54 @@
+"""Settings of the optimiser, its schedule and the machine. No torch import."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from dividemix.settings import Settings, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleSettings(Settings):
+    """How long to train, in steps of which size, and at which learning rate."""
+
+    epochs: int = setting(300, "epochs in total", low=1)
+    batch_size: int = setting(
+        64, "B: an ordinary step takes 2 B samples; a DivideMix step takes B labeled and B unlabeled samples", low=1
+    )
+    balanced_batches: int = setting(
+        0, "mini-batches drawn for an epoch, with balanced given labels as far as possible; 0: all samples", low=0
+    )
+    lr: float = setting(0.02, "learning rate of SGD", above=0)
+    lr_schedule: Literal["step", "cosine"] = setting(
+        "step", "step: the rate is divided by 10 after lr_drop_epoch; cosine: it falls to zero"
+    )
+    lr_drop_epoch: int = setting(150, "epochs trained before the rate is divided by 10", low=1)
+    momentum: float = setting(0.9, "momentum of SGD", low=0, high=1)
+    weight_decay: float = setting(5e-4, "weight decay of SGD", low=0)
+    seed: int = setting(1, "seed of everything random: noise, weights, batches, views, mixup", low=0, high=2**63 - 1)
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate in force after `epoch` epochs."""
+        if self.lr_schedule == "cosine":
+            return self.lr * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
+        return self.lr if epoch < self.lr_drop_epoch else self.lr / 10
+
+    def num_divided(self, num_samples: int) -> int:
+        """n: how many of N samples a mini-batch of B each draws in an epoch."""
+        return min(self.balanced_batches * self.batch_size, num_samples) or num_samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineSettings(Settings):
+    """Where and with which arithmetic the nets compute."""
+
+    device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, ...")
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
+        "auto", "arithmetic of the nets; auto: float32 on a CPU, bfloat16 or else float16 on a GPU"
+    )
+    compile: Literal["auto", "always", "never"] = setting(
+        "auto", "compile the nets; auto: if the training is long enough to earn it back"
+    )
+    kernels: Literal["auto", "torch", "own"] = setting(
+        "auto", "convolutions on a CPU; auto: our own where they are measured to be faster, in a long training"
+    )

@@ -1,0 +1,80 @@
+"""The records that a run writes as JSON: an epoch in metrics.jsonl, and summary.json. No torch import.
+
+Accuracies are in percent. NotRequired values are absent if they were not measured.
+"""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class TestScores(TypedDict):
+    """Accuracies on one set of test images."""
+
+    acc: float  # of the nets together
+    acc_by_net: list[float]  # of each net alone
+    top5: NotRequired[float]  # of the nets together, with more than five classes
+
+
+class LossHistogram(TypedDict):
+    """The normalised losses that one division saw, in equal bins from low to high."""
+
+    low: float
+    high: float
+    counts: list[int]
+    clean_curve: list[float]  # expected counts of the small-loss component
+    wrong_curve: list[float]  # expected counts of the large-loss component
+    wrong_counts: NotRequired[list[int]]  # of labels known to be wrong
+
+
+class EpochRow(TypedDict):
+    """An epoch: a line of metrics.jsonl."""
+
+    epoch: int
+    phase: str
+    selects: bool  # whether the epoch to keep may be one of its phase
+    seconds: float
+    profile: dict[str, float]  # seconds of the epoch's parts
+    losses: dict[str, list[float]]  # the mean of each loss term, for each net
+    figures: dict[str, float]  # what else the method reports, such as lambda_u
+    test_acc: float | None
+    test_acc_by_net: NotRequired[list[float]]
+    test_top5: NotRequired[float]
+    other_tests: NotRequired[dict[str, TestScores]]
+    val_acc: NotRequired[float]  # on the samples held out, or on clean validation images
+    num_val: NotRequired[int]
+    val_is_clean: NotRequired[bool]
+    num_labeled: NotRequired[list[int]]  # labels kept by each division
+    num_divided: NotRequired[int]
+    clean_auc: NotRequired[list[float] | None]  # of each division's clean probabilities, where true labels are known
+    loss_histograms: NotRequired[list[LossHistogram]]
+
+
+class NoiseSummary(TypedDict):
+    """The noise that was added."""
+
+    spec: str
+    nominal: float
+    true: float  # share of labels that differ from the true one
+
+
+class RunSummary(TypedDict):
+    """summary.json of a finished run."""
+
+    method: str
+    seed: int
+    epochs: int
+    best_acc: float | None  # across all epochs (Section 4.2)
+    last_acc: float | None  # mean of the last 10 epochs (Section 4.2)
+    final_acc: float | None
+    clean_auc: float | None  # in the last epoch, mean over the divisions
+    num_labeled: list[int] | None  # in the last epoch
+    seconds: float
+    kept_epoch: int
+    num_skipped: int
+    choices: list[dict[str, Any]]  # name, value and reason of each setting that was chosen for the user
+    noise_rate: float  # estimated share of wrong labels
+    noise: NotRequired[NoiseSummary]
+    kept_acc: NotRequired[float | None]
+    kept_val_acc: NotRequired[float]
+    test_top5: NotRequired[float]
+    other_tests: NotRequired[dict[str, TestScores]]
+    class_recall: NotRequired[dict[str, float | None]]

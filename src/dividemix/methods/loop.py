@@ -1,0 +1,55 @@
+"""The loop that all methods share: epoch after epoch, each with its seed, its learning rate and its checks."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from dividemix.engine.state import State
+from dividemix.errors import DivergedError, InputError
+from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase, TrainingSets
+
+
+def start(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> None:
+    """Let the method add what it needs to a new state. Raises InputError if nets or trusted samples are missing."""
+    if len(state.learners) != method.num_nets(s):
+        raise InputError(f"the method trains {method.num_nets(s)} nets, the state has {len(state.learners)}")
+    if method.needs_trusted and sets.trusted is None:
+        raise InputError("the method needs samples with trusted labels: name them by trusted")
+    method.start(state, sets, s)
+
+
+def fit(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> Iterator[EpochReport]:
+    """Train until `state` has s.epochs epochs, as `train_one`; yields a report after every epoch."""
+    while state.epoch < s.epochs:
+        yield train_one(method, state, sets, s)
+
+
+def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> EpochReport:
+    """Train for one epoch. Raises DivergedError if a loss or a weight stops being finite."""
+    phase = phase_at(method.phases(s), state.epoch)
+    device = sets.train.labels.device
+    state.progress.start_clock(device)
+    for learner in state.learners:
+        for group in learner.optimizer.param_groups:
+            group["lr"] = s.learning_rate(state.epoch)
+    # Layers that draw at random (dropout) use the global generator: each epoch gives it a seed.
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=state.views)))
+        report = method.epoch(state, sets, s)
+    number = state.epoch + 1
+    if not all(math.isfinite(value) for values in report.losses.values() for value in values):
+        raise DivergedError(f"training diverged in epoch {number}: the loss is not finite; try a smaller lr")
+    state.check_finite()
+    state.epoch = number
+    return replace(report, epoch=number, phase=phase.name, selects=phase.selects, seconds=state.progress.stop_clock())
+
+
+def phase_at(phases: tuple[Phase, ...], epoch: int) -> Phase:
+    """The phase in force after `epoch` epochs."""
+    for phase in phases:
+        if epoch < phase.num_epochs:
+            return phase
+        epoch -= phase.num_epochs
+    raise ValueError(f"the phases end {epoch + 1} epochs too early")

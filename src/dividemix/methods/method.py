@@ -1,0 +1,97 @@
+"""The interface of a method: what the loop, the planner, the judge and the page know about it. No torch import.
+
+A method is one object with the members of `Method`. Inherit from `Method` to get its defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dividemix.data.settings import ViewSettings
+from dividemix.engine.settings import MachineSettings, ScheduleSettings
+from dividemix.nets.settings import NetSettings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dividemix.algorithm.divide import Division
+    from dividemix.data.training_data import TrainingData
+    from dividemix.engine.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings(MachineSettings, ViewSettings, ScheduleSettings, NetSettings):
+    """The settings that every method has. A method adds its own in a class that inherits from this one."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of the training: epochs of one kind, one after the other."""
+
+    name: str
+    num_epochs: int
+    selects: bool = True  # whether one of these epochs may be the one to keep
+    cost: float = 1.0  # an epoch's time compared with an ordinary epoch's, until it is measured
+
+
+@dataclass(frozen=True)
+class TrainingSets:
+    """The samples with given labels and, where a method needs them, samples whose labels are trusted."""
+
+    train: TrainingData
+    trusted: TrainingData | None = None
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What one epoch did. The loop fills in epoch, phase and seconds."""
+
+    losses: Mapping[str, list[float]]  # the mean of each loss term, for each net
+    divisions: list[Division] = field(default_factory=list)  # divisions[k] trained net k
+    sample_losses: Tensor | None = None  # (K, n): the losses that were divided
+    figures: Mapping[str, float] = field(default_factory=dict)  # anything else worth a curve, by name
+    epoch: int = 0
+    phase: str = ""
+    selects: bool = True
+    seconds: Mapping[str, float] = field(default_factory=dict)  # of the epoch's parts (the paper's Table 9)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A method's opinion of every given label, on the CPU. Shapes: K nets, N samples, C classes."""
+
+    pred_probs: Tensor  # (N, C) float32: what the nets predict together
+    losses: Tensor  # (K, N) float64: cross-entropy of the given label by each net
+    clean_prob: Tensor  # (K, N) float64: probability that the given label is right, by each net
+
+
+class Method(Protocol):
+    """A way to train. `s` is always an instance of its `settings`."""
+
+    settings: type[MethodSettings] = MethodSettings
+    needs_trusted: bool = False  # whether it trains only with TrainingSets.trusted
+    double_backward: bool = False  # whether it differentiates gradients: no compilation, torch's kernels
+
+    def num_nets(self, s: Any) -> int:
+        """K: how many nets are trained."""
+        return 1
+
+    def phases(self, s: Any) -> tuple[Phase, ...]:
+        """The parts of the training in order; together they have s.epochs epochs."""
+        return (Phase("train", s.epochs),)
+
+    def start(self, state: State, sets: TrainingSets, s: Any) -> None:
+        """Add to a new state what the method needs: values per sample, running means, optimisers."""
+        return
+
+    def epoch(self, state: State, sets: TrainingSets, s: Any) -> EpochReport:
+        """Train for one epoch, after `state.epoch` epochs."""
+        ...
+
+    def judge(self, state: State, data: TrainingData, s: Any) -> Judgement:
+        """The method's opinion of every given label of the data: by a mixture over each net's losses."""
+        from dividemix.methods.evaluation import judge_by_loss
+
+        return judge_by_loss(state, data)

@@ -1,0 +1,91 @@
+"""The planner: from a request to what will be trained, the same for every face. No torch import before data is read."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dividemix.errors import InputError
+from dividemix.methods import find_method
+from dividemix.planning.choices import Choice, as_settings
+from dividemix.planning.job import JOB_FIELDS, Job, data_name, refuse_unknown_settings
+from dividemix.planning.presets import DEFAULT, find_preset, preset_for, preset_values
+from dividemix.settings import fields_of
+
+if TYPE_CHECKING:
+    from dividemix.data.source import Source
+
+_SCALED = ("warmup_epochs", "rampup_epochs", "lr_drop_epoch")  # lengths in proportion to the epochs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A job, its preset, the settings chosen for the user, and its data if that was read."""
+
+    job: Job
+    preset: str
+    choices: tuple[Choice, ...] = ()
+    source: "Source | None" = None
+
+    @property
+    def name(self) -> str:
+        """The name of its run directory."""
+        job = self.job
+        noise = [] if job.noise == "none" else [job.noise]
+        words = [data_name(job.data), *noise, job.method, f"seed{job.settings.seed}"]
+        return re.sub(r"[^\w.-]+", "-", "-".join(words))
+
+
+def make_plan(
+    given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None, source: "Source | None" = None
+) -> Plan:
+    """The plan for the settings `given` by name, `data` among them; data that is in memory comes as `source`.
+
+    Without `preset`, the data decides. Settings that are not given come from the preset, then from the method. With the
+    preset `default` some are chosen to fit the data, and `minutes` chooses the number of epochs. Raises InputError if
+    the request or the data is wrong.
+    """
+    draft = make_draft(given, preset=preset, minutes=minutes)
+    job, preset, choices = draft.job, draft.preset, draft.choices
+    from_program = source is not None
+    if source is not None and job.limit_train is not None:
+        source = source.limit_train(job.limit_train)
+    if preset == DEFAULT:
+        from dividemix.planning.defaults import choose
+
+        source, fitted = choose(job, given, minutes=minutes, source=source)
+        known = job.values()
+        choices = tuple(choice for choice in fitted if choice.name in known)
+        job = Job.of(job.values() | as_settings(choices))
+    if from_program:  # the run's copy of the data is limited already
+        job = Job.of(job.values() | {"limit_train": None})
+    return Plan(job, preset, choices, source)
+
+
+def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None) -> Plan:
+    """The plan before the data is read. Raises InputError if the request is wrong."""
+    preset = preset or preset_for(str(given["data"]), str(given.get("noise", "none")))
+    if minutes is not None and (preset != DEFAULT or "epochs" in given):
+        raise InputError(
+            f"minutes chooses the epochs of the preset {DEFAULT!r}: give neither epochs nor another preset"
+        )
+    method = JOB_FIELDS["method"].checked(given.get("method", find_preset(preset).method))
+    refuse_unknown_settings(given, method)
+    values, scaled = scaled_preset(preset, method, given)
+    return Plan(Job.of(values | dict(given)), preset, tuple(scaled))
+
+
+def scaled_preset(preset: str, method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Choice]]:
+    """The preset's values for the method, and the lengths scaled to the given epochs, unless they are given, too."""
+    values, fields = preset_values(preset, method), fields_of(find_method(method).settings)
+    before, epochs = values.get("epochs", fields["epochs"].default), given.get("epochs")
+    scaled: list[Choice] = []
+    if preset == DEFAULT or type(epochs) is not int or epochs in (before, 0):
+        return values, scaled
+    in_steps = given.get("lr_schedule", values.get("lr_schedule", fields["lr_schedule"].default)) == "step"
+    for name in _SCALED if in_steps else _SCALED[:-1]:
+        if name in fields and name not in given:
+            length = values.get(name, fields[name].default)
+            low = 0 if length == 0 else 1
+            scaled.append(Choice(name, max(low, round(length * epochs / before)), f"{length} of {before} epochs"))
+    return values | as_settings(scaled), scaled

@@ -1,0 +1,82 @@
+"""The page of a finished run: report.html in its directory."""
+
+from pathlib import Path
+
+import numpy as np
+
+from dividemix import atomic
+from dividemix.data.builtin import BUILT_IN
+from dividemix.errors import InputError
+from dividemix.judging.records import RunSummary
+from dividemix.planning.material import Material
+from dividemix.report.content import PageContent
+from dividemix.report.page import render
+from dividemix.report.thumbnails import encode
+from dividemix.runs.run import Run
+
+
+def write_report(run: Run) -> Path:
+    """Write report.html of a finished run and return its path.
+
+    Raises:
+        InputError: if the run is not finished.
+    """
+    if not run.finished:
+        raise InputError(f"{run.directory.path}: the run is not finished; train it to its end first")
+    path = run.directory.path / "report.html"
+    everything = run.material.everything
+    atomic.write_text(path, render(page_content(run), lambda i: encode(everything.pixels(np.array([i]))[0])))
+    return path
+
+
+def page_content(run: Run) -> PageContent:
+    """The run as the page shows it."""
+    job, material, rows, summary = run.job, run.material, run.rows, run.summary()
+    issues = run.label_issues()
+    histograms = [
+        {"epoch": row["epoch"], "net": k} | histogram
+        for row in rows
+        for k, histogram in enumerate(row.get("loss_histograms", ()))
+    ]
+    return PageContent(
+        title=job.title,
+        facts=_facts(material, summary),
+        choices=[(choice["name"], str(choice["value"]), choice["reason"]) for choice in summary["choices"]],
+        rows=[{**row, **row["figures"]} for row in rows],
+        divisions=histograms,
+        classes=material.classes,
+        labels=issues.labels,
+        probs=issues.pred_probs,
+        label_score=issues.label_score.astype(np.float64),
+        is_issue=issues.is_label_issue,
+        clean_prob=issues.clean_prob,
+        losses=issues.losses,
+        noise_rate=issues.noise_rate,
+        noise_matrix=issues.noise_matrix,
+        paths=material.paths,
+        sample_rows=material.rows,
+        # The labels of the others are numbers of classes, or can be.
+        can_add_classes=job.data not in BUILT_IN and Path(job.data).suffix.lower() not in (".npz", ".parquet"),
+        true_labels=material.true_labels,
+        kept_epoch=summary["kept_epoch"],
+        num_skipped=len(material.skipped),
+    )
+
+
+def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
+    """What was trained, and the results: pairs of a name and a value."""
+    height, width, channels = material.image_shape
+    facts = [
+        ("Classes", str(len(material.classes))),
+        ("Images", f"{height} x {width} pixels, {'grey' if channels == 1 else 'colour'}"),
+        ("Method", f"{summary['method']}, {summary['epochs']} epochs, seed {summary['seed']}"),
+    ]
+    if material.test is not None:
+        facts.append(("Test accuracy", f"{summary['kept_acc']:.2f} % ({len(material.test.labels):,} images)"))
+    if material.noise is not None:
+        facts.append(
+            ("Noise that was added", f"{summary['noise']['spec']}: {material.noise.true_rate:.1%} of labels corrupted")
+        )
+    if material.skipped:
+        facts.append(("Skipped", f"{len(material.skipped):,} files, listed in skipped.csv"))
+    return facts

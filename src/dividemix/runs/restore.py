@@ -1,0 +1,57 @@
+"""Restore a run from its directory: job, data and state, each verified."""
+
+from dataclasses import replace
+
+from dividemix.data.noise import NoiseSpec, parse_noise
+from dividemix.engine.checkpoint import load_checkpoint
+from dividemix.engine.state import State
+from dividemix.errors import START_AGAIN, InputError
+from dividemix.planning.job import Job
+from dividemix.planning.material import Material
+from dividemix.planning.prepare import prepare
+from dividemix.runs.directory import RunDirectory
+
+
+def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool) -> Job:
+    """The run's job, or `job`, on the run's copy of the data if there is one.
+
+    Raises InputError if `job` computes something else, or the run names code that is not trusted.
+    """
+    path, stored = directory.path, directory.read_job(trust_net=trust_net)
+    job = job or stored
+    job.require_same(stored, path)
+    if job.settings.kernels == "auto":  # a resumed run keeps its kernels
+        job = replace(job, settings=replace(job.settings, kernels=stored.settings.kernels))
+    if not directory.data.is_file():
+        return job
+    if job.data not in (stored.data, str(directory.data)):
+        raise InputError(f"{path}: the run has its own data, in data.npz: do not name {job.data}")
+    return replace(job, data=str(directory.data))
+
+
+def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Material, State]:
+    """The run's data, and its state from the last checkpoint. Raises InputError if the checkpoint does not fit."""
+    path = directory.path
+    try:
+        tensors, facts = load_checkpoint(directory.last)
+    except InputError as error:
+        raise InputError(f"{error}; {START_AGAIN}") from error
+    noise = parse_noise(job.noise)
+    if noise.path is not None:  # that file may be gone: the run has a copy
+        noise = NoiseSpec("file", path=directory.noise)
+    _, material, state = prepare(job, noise=noise, to_train=to_train)
+    if directory.data.is_file():
+        material = replace(material, skipped=directory.read_skipped())
+    if facts.keys() != {"epoch", "data", "job"}:
+        raise InputError(f"{directory.last}: the checkpoint is damaged; {START_AGAIN}")
+    trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
+    job.require_same(trained, directory.last)  # config.yaml may have been edited
+    if facts["data"] != material.digest:
+        raise InputError(
+            f"{path}: the run was trained on other data than {job.data} is now; use that data, or another out"
+        )
+    try:
+        state.load(tensors, facts["epoch"])
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise InputError(f"{path}: the checkpoint does not fit the net {job.settings.net!r}; {START_AGAIN}") from error
+    return material, state

@@ -1,0 +1,27 @@
+"""dividemix evaluate against the figures that training left in summary.json."""
+
+import json
+
+import pytest
+from workshop import QUICK, succeed, tree_here
+
+from dividemix.cli import main
+
+pytestmark = pytest.mark.usefixtures("workshop")
+
+
+def test_evaluate_gives_the_accuracy_of_the_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    succeed(*QUICK, "--out", "run")
+    summary = json.loads(tree_here()["run/summary.json"])
+    before = tree_here()
+    for checkpoint, accuracy in (("last", summary["final_acc"]), ("best", summary["best_acc"])):
+        capsys.readouterr()
+        assert main(["evaluate", "run", "--checkpoint", checkpoint]) == 0
+        said = capsys.readouterr().out
+        assert f"run: robust, {checkpoint} checkpoint, 12 test images" in said
+        assert f"accuracy {accuracy:.2f} %" in said
+    capsys.readouterr()
+    main(["evaluate", "run"])
+    table = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines() if line[:1] == "│"]
+    assert table == [[name, f"{recall:.1f}"] for name, recall in summary["class_recall"].items()]
+    assert tree_here() == before

@@ -1,0 +1,101 @@
+"""The help of dividemix train against the fields of the settings and the settings that each method has."""
+
+import re
+
+import pytest
+from workshop import shown
+
+from dividemix.methods import METHODS
+from dividemix.methods.method import MethodSettings
+from dividemix.planning.job import own_fields
+from dividemix.settings import fields_of
+
+pytestmark = pytest.mark.usefixtures("workshop")
+
+SETTINGS = [(method, name) for method in METHODS for name in fields_of(METHODS[method].settings)]
+
+
+def help_of_train(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The text in one line: how it is wrapped does not matter."""
+    return " ".join(shown(capsys, "train", *arguments, "--help").split())
+
+
+@pytest.mark.parametrize(("method", "name"), SETTINGS)
+def test_the_help_of_train_has_every_setting(capsys: pytest.CaptureFixture[str], method: str, name: str) -> None:
+    """The settings of every method are shown as such: their defaults may differ from method to method."""
+    text = help_of_train(capsys, "--method", method)
+    group = MethodSettings if name in fields_of(MethodSettings) else METHODS[method].settings
+    field = fields_of(group)[name]
+    default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    assert f"--{field.name} " in text
+    assert f"{field.doc} [{default}]" in text
+
+
+def test_the_settings_of_every_method_have_one_default() -> None:
+    """The help shows it for all of them."""
+    for name, field in fields_of(MethodSettings).items():
+        for method in METHODS.values():
+            assert fields_of(method.settings)[name] == field
+
+
+@pytest.mark.parametrize(
+    ("arguments", "method"),
+    [
+        ([], "robust"),
+        (["toy.npz", "--method", "cross_entropy"], "cross_entropy"),
+        (["--method=dividemix"], "dividemix"),
+        (["--preset", "cifar10-sym-20"], "dividemix"),
+        (["--preset", "cifar10-sym-20", "--method", "robust"], "robust"),
+    ],
+)
+def test_the_help_shows_the_settings_of_the_chosen_method_and_no_others(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], method: str
+) -> None:
+    text = help_of_train(capsys, *arguments)
+    assert f"settings of {method} [default]; for another method: --method NAME --help" in text
+    shown_flags = set(re.findall(r"--(\w+)", text))
+    everything = {name for other in METHODS for name in own_fields(other)}
+    assert shown_flags & everything == set(own_fields(method))
+
+
+def test_ordinary_training_has_no_lambda_u(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "lambda_u" not in help_of_train(capsys, "--method", "cross_entropy")
+    assert "--lambda_u FLOAT" in help_of_train(capsys)
+
+
+def test_the_help_of_train_has_every_other_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "train", "--help")
+    assert text.splitlines()[0] == "usage: dividemix train [DATA] [--SETTING VALUE ...]"
+    others = "root limit_train noise preset method out resume overwrite config print_config"
+    assert all(f"--{name} " in text for name in others.split())
+    assert "DATA" in text
+
+
+@pytest.mark.parametrize(
+    ("names", "value"),
+    [
+        ("test trusted", "DATA"),
+        ("root", "DIR"),
+        ("weights", "FILE"),
+        ("path_column label_column method", "NAME"),
+        ("image_size", "PIXELS"),
+        ("memory_gb", "GB"),
+        ("limit_train", "N"),
+        ("noise", "KIND:RATE"),
+        ("holdout", "SHARE"),
+        ("epochs", "INT"),
+        ("lr", "FLOAT"),
+        ("lr_schedule", "step|cosine"),
+        ("flip", "true|false"),
+    ],
+)
+def test_the_help_shows_what_kind_of_value_a_flag_takes(
+    capsys: pytest.CaptureFixture[str], names: str, value: str
+) -> None:
+    text = help_of_train(capsys)
+    assert all(f" --{name} {value} " in text for name in names.split())
+
+
+def test_the_default_of_the_method_is_that_of_the_preset(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--method", "dividemix"], ["--preset", "cifar10-sym-20"]):
+        assert "your own as package.module:OBJECT [that of the preset]" in help_of_train(capsys, *words)

@@ -1,0 +1,93 @@
+"""The page of a run. Oracles: a page rendered from the run's own files and data, and what the page's JSON holds."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from toys import NUM_TEST, NUM_TRAIN, toy_job, trained, tree
+
+from dividemix.errors import InputError
+from dividemix.report.of_run import page_content, write_report
+from dividemix.report.page import render
+from dividemix.report.thumbnails import encode
+from dividemix.runs.run import Run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A finished run without a page."""
+    run = Run.create(tmp_path / "run", toy_job(tmp_path, method="robust", holdout=0.2))
+    for _ in run.train():
+        pass
+    return run
+
+
+def shown(page: Path) -> dict[str, Any]:
+    """The JSON that the page carries."""
+    found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_the_page_is_the_one_rendered_from_the_run_and_no_other_file_changes(run: Run) -> None:
+    folder = run.directory.path
+    before = tree(folder)
+    assert "report.html" not in before
+    assert write_report(run) == folder / "report.html"
+    images = run.material.everything.pixels(np.arange(NUM_TRAIN))
+    expected = render(page_content(run), lambda i: encode(images[i]))
+    assert tree(folder) == before | {"report.html": expected.encode()}
+
+
+def test_the_page_of_a_run_that_was_loaded_is_the_same(run: Run) -> None:
+    first = write_report(run).read_bytes()
+    assert write_report(Run.load(run.directory.path)).read_bytes() == first
+
+
+def test_the_page_shows_what_the_files_of_the_run_have(run: Run) -> None:
+    page, folder = shown(write_report(run)), run.directory.path
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    summary = json.loads((folder / "summary.json").read_text())
+    assert [row["epoch"] for row in page["rows"]] == [1, 2, 3, 4]
+    for shown_row, row in zip(page["rows"], rows, strict=True):
+        assert shown_row["phase"] == row["phase"]
+        assert shown_row["selects"] == row["selects"] == (row["phase"] == "mix")
+        assert shown_row["test_acc"] == pytest.approx(row["test_acc"], rel=1e-3)
+        assert shown_row["val_acc"] == pytest.approx(row["val_acc"], rel=1e-3)
+        assert ("noise_rate" in shown_row) == (row["phase"] == "mix")
+        if "noise_rate" in shown_row:
+            assert shown_row["noise_rate"] == pytest.approx(row["figures"]["noise_rate"], rel=1e-3)
+    divided = [(row["epoch"], net) for row in rows if "loss_histograms" in row for net in (0, 1)]
+    assert [(division["epoch"], division["net"]) for division in page["divisions"]] == divided != []
+    issues = list(csv.DictReader((folder / "label_issues.csv").open(encoding="utf-8")))
+    assert page["num_samples"] == len(issues) == NUM_TRAIN
+    assert page["num_issues"] == sum(row["is_label_issue"] == "True" for row in issues)
+    assert {sample["index"] for sample in page["suspects"]} == set(range(NUM_TRAIN))
+    assert page["noise_rate"] == pytest.approx(summary["noise_rate"], rel=1e-3)
+    assert page["kept_epoch"] == summary["kept_epoch"]
+    facts = dict(page["facts"])
+    assert facts["Method"] == "robust, 4 epochs, seed 1"
+    assert facts["Images"] == "8 x 8 pixels, grey"
+    assert facts["Test accuracy"] == f"{summary['kept_acc']:.2f} % ({NUM_TEST} images)"
+    assert facts["Noise that was added"] == f"symmetric:0.4: {summary['noise']['true']:.1%} of labels corrupted"
+
+
+@pytest.mark.parametrize("method", ["cross_entropy", "dividemix", "robust"])
+def test_every_method_has_a_page(tmp_path: Path, method: str) -> None:
+    run = trained(tmp_path / "run", toy_job(tmp_path, method=method))
+    assert dict(shown(run.directory.path / "report.html")["facts"])["Method"].startswith(f"{method}, 4 epochs")
+
+
+@pytest.mark.parametrize("num_epochs", [0, 3])
+def test_a_run_that_is_not_finished_has_no_page(tmp_path: Path, num_epochs: int) -> None:
+    run = trained(tmp_path / "run", toy_job(tmp_path), num_epochs=num_epochs)
+    before = tree(tmp_path / "run")
+    with pytest.raises(InputError, match="run: the run is not finished; train it to its end first") as caught:
+        write_report(run)
+    assert "\n" not in str(caught.value)
+    assert tree(tmp_path / "run") == before
