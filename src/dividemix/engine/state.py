@@ -53,8 +53,9 @@ class State:
     @classmethod
     def start(cls, nets: list[nn.Module], s: ScheduleSettings, *, scale_loss: bool = False) -> "State":
         """The state before the first epoch, without what a method adds to it."""
-        generator = torch.Generator().manual_seed(s.seed)
-        return cls([Learner.start(net, s, scale_loss=scale_loss) for net in nets], draws=generator, views=generator)
+        draws = torch.Generator().manual_seed(s.seed)
+        views = torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=draws)))
+        return cls([Learner.start(net, s, scale_loss=scale_loss) for net in nets], draws, views)
 
     @property
     def nets(self) -> list[nn.Module]:
