@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from faults import dying, full_disk
+from injected import dying, full_disk
 
 from dividemix import atomic
 

@@ -52,8 +52,15 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "COMMAND"),
         (["fly"], "'fly'"),
         (["evaluate"], "RUN"),
-        (["evaluate", "nowhere"], "nowhere: no run here: config.yaml is missing"),
-        (["evaluate", "toy.npz"], "toy.npz: no run here: config.yaml is missing"),
+        (
+            ["evaluate", "nowhere"],
+            "nowhere: not a run directory: give the directory that dividemix train wrote, such as",
+        ),
+        (
+            ["train", "--resume", "--out", "nowhere"],
+            "nowhere: no run to resume: check --out; to start a new run, give its",
+        ),
+        (["evaluate", "toy.npz"], "toy.npz: not a run directory: give"),
         (["evaluate", "nowhere", "--checkpoint", "first"], "'first'"),
         (["train", "toy.npz", "--out", "toy.npz"], "toy.npz exists and is not a run directory"),
         (["train", "toy.npz", "--out", "toy.npz/run", *FLAGS], "toy.npz"),
@@ -122,7 +129,7 @@ def test_a_dash_inside_a_flag_counts_as_an_underscore(capsys: pytest.CaptureFixt
 def test_a_dash_elsewhere_stays_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
     assert "my-toy.npz: no such file" in fail(capsys, ["train", "my-toy.npz"])
     assert "noise 'a-b' is unknown" in fail(capsys, ["train", "toy.npz", "--noise=a-b", *FLAGS])
-    assert "--my-run: no run here" in fail(capsys, ["evaluate", "--", "--my-run"])
+    assert "--my-run: not a run directory" in fail(capsys, ["evaluate", "--", "--my-run"])
 
 
 @pytest.mark.parametrize(
@@ -146,13 +153,16 @@ def test_the_command_line_adds_the_dashes_to_a_name_that_is_a_flag(
     [
         ("lr is 0: it must be a number > 0", "--lr is 0: it must be a number > 0"),
         ("the loss is not finite; try a smaller lr", "the loss is not finite; try a smaller --lr"),
+        ("lr cannot be used with x", "--lr cannot be used with x"),
+        ("no samples: name them by test", "no samples: name them by --test"),
+        ("name it, for example test 'a b'", "name it, for example --test 'a b'"),
         ("c.yaml: lr is 0", "c.yaml: lr is 0"),
         ("noise 'x' is unknown", "noise 'x' is unknown"),
         ("test is a folder: use a smaller one", "--test is a folder: use a smaller one"),
         ("memory is low", "memory is low"),
     ],
 )
-def test_dashes_are_added_to_a_flag_that_begins_or_ends_the_message(message: str, shown: str) -> None:
+def test_dashes_are_added_to_a_flag_that_begins_the_message_or_is_its_remedy(message: str, shown: str) -> None:
     """Oracle: the messages written out by hand."""
     assert _with_dashes(message, {"--lr", "--noise", "--test"}) == shown
 

@@ -15,12 +15,12 @@ _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "
 _SECTIONS = {"report": ("overview", "training"), "losses": ("losses",), "review": ("review",)}
 # The settings folded away, so that the curves are in the picture; the losses of the first division, still spread out.
 _PREPARE = """
-document.querySelector("details.choices").open = false;
+for (const choices of document.querySelectorAll("details.choices")) choices.open = false;
 const slider = document.querySelector("#losses input[type=range]");
 slider.value = slider.min;
 slider.dispatchEvent(new Event("input"));
 """
-_MARGIN, _MAX_HEIGHT = 24, 900  # pixels
+_MARGIN, _MAX_HEIGHT = 24, 690  # pixels; one row of curves
 
 
 def main() -> None:

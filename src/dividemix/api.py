@@ -45,8 +45,10 @@ def train(
     """
     source = None
     if labels is not None or not isinstance(data, str | os.PathLike):
+        memory_gb = settings.get("memory_gb", 4.0)
         source = read_arrays(data, labels, **{key: settings.pop(key) for key in _OF_ARRAYS if key in settings})
-        if keep_data and not source.in_memory:
+        settings["memory_gb"] = memory_gb  # which the copy must fit in, when the run is loaded
+        if keep_data and (not source.in_memory or source.num_bytes > memory_gb * 1e9):
             raise InputError("the images exceed memory_gb: raise it, or keep no copy with keep_data=False")
         data = "data.npz"
     given = {

@@ -1,6 +1,8 @@
 """Write a file completely or not at all, even if the process or the machine stops in between."""
 
+import contextlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,18 +20,23 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
         return
     target = path.resolve()
-    temporary = target.with_name(f".{target.name}.tmp")  # a fixed name, so that the rest of a killed process is reused
+    temporary = None
     try:
-        with temporary.open("wb") as file:
+        # A new file under a name that nobody can foresee: no link or file of another process is written to.
+        descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".tmp", dir=target.parent)
+        temporary = Path(name)
+        with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor has no path)
+            os.fchmod(descriptor, _mode_of(target))
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error  # the error of a failed write has no path
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -41,6 +48,21 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write text to path as UTF-8, as `write_bytes` does."""
     write_bytes(path, content.encode())
+
+
+def remove_strays(folder: Path) -> None:
+    """Remove the temporary files that a process left in the folder when it died during a write."""
+    for stray in folder.glob(".*.????????.tmp"):
+        stray.unlink(missing_ok=True)
+
+
+def _mode_of(target: Path) -> int:
+    """The permissions of the file that is replaced; for a new file, what the process gives to its files."""
+    with contextlib.suppress(OSError):
+        return target.stat().st_mode & 0o777
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import os
 import re
 import shutil
 import sys
@@ -20,6 +21,8 @@ _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code: 0, 2 for an error that the user can fix, 130 or 143 if interrupted."""
+    # Waiting threads sleep instead of spinning on cores that other processes need. torch reads this when it is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     flags: Container[str] = ()
     try:
         words = _with_underscores(sys.argv[1:] if argv is None else argv)
@@ -66,7 +69,7 @@ def _with_underscores(words: Sequence[str]) -> list[str]:
 
 def _with_dashes(message: str, flags: Container[str]) -> str:
     """The message with a flag's dashes: "lr is ..." becomes "--lr is ...", "... a smaller lr" "... a smaller --lr"."""
-    names = r"^\w+(?= is )|(?<= smaller )\w+$"
+    names = r"^\w+(?= is | cannot )|(?<= smaller )\w+$|(?<= by )\w+$|(?<= for example )\w+"
     return re.sub(names, lambda name: f"--{name[0]}" if f"--{name[0]}" in flags else name[0], message)
 
 

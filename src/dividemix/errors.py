@@ -5,6 +5,15 @@ class InputError(ValueError):
     """Something the user gave is wrong. The message is one line: what, where, what is allowed, what to do."""
 
 
+def shown(value: object, length: int = 200) -> str:
+    """A value as a message shows it: cut short, whatever it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not write integers of thousands of digits
+        text = "an integer of thousands of digits"
+    return text if len(text) <= length else f"{text[:length]}..."
+
+
 START_AGAIN = "start again: move the run directory away, or train with --overwrite"  # what to do with a damaged run
 
 
@@ -18,6 +27,10 @@ class DegenerateDivisionWarning(UserWarning):
 
 class CompilationWarning(UserWarning):
     """A net, or a part of it, could not be compiled. It runs uncompiled: slower, with the same result."""
+
+
+class OtherProcessorWarning(UserWarning):
+    """A run is resumed on another processor, or with another instruction set: bits of its results may differ."""
 
 
 class DamagedImageWarning(UserWarning):

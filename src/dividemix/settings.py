@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 
 REQUIRED: Any = dataclasses.MISSING  # the default of a setting that has none
 _NUMBERS: dict[type, str] = {int: "an integer", float: "a number"}
@@ -84,7 +84,7 @@ class Field:
         elif fits and self.kind in _NUMBERS:
             fits = self.low <= value <= self.high and value > self.above and abs(value) < _LIMITS[self.kind]
         if not fits:
-            raise InputError(f"{self.name} is {value!r}: it must be {self.allowed}")
+            raise InputError(f"{self.name} is {shown(value)}: it must be {self.allowed}")
         if self.kind is str and not _is_utf8(value):
             raise InputError(f"{self.name} is {value!r}: it is not valid UTF-8; rename it")
         return value

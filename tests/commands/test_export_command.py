@@ -37,7 +37,10 @@ def test_the_help_has_every_format(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere", "--format", "pt2", "--out", "x"], "neither a run nor a model"),
+        (
+            ["nowhere", "--format", "pt2", "--out", "x"],
+            "not a run directory or a model: give the directory that dividemix train wrote",
+        ),
         (["nowhere", "--format", "pt2"], "nowhere"),
         (["run"], "--format"),
         (["run", "--format", "tflite"], "pt2"),

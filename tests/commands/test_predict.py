@@ -122,7 +122,7 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere", "photos"], "neither a run nor a model"),
+        (["nowhere", "photos"], "not a run directory or a model: give the directory that dividemix train wrote"),
         (["run", "gone.png"], "gone.png: no such file or folder"),
         (["run", "run"], "no images found"),
         (["run"], "required: IMAGES"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faults import full_disk
+from injected import full_disk
 from toys import settled, tree
 from workshop import QUICK, WITHOUT_WARMUP, succeed, the_line, tree_here
 

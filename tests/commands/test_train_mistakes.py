@@ -118,7 +118,7 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     "test label out of range": (npz(y_test=np.full(12, 255)), "y_test has label 255"),
     "label beyond the names": (
         npz(classes=np.array(["a", "b", "c"])),
-        "y_train has label 3: labels must be from 0 to 2",
+        "y_train has label 3: labels must be from 0 to 2, as there are 3 classes: correct the label, or name all",
     ),
     "test label beyond the names": (
         npz(classes=np.array(["a", "b", "c", "d"]), y_test=np.full(12, 4)),
@@ -139,9 +139,12 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     "one sample": (npz(x_train=np.zeros((1, 8, 8), np.uint8), y_train=np.zeros(1, int)), "at least two"),
     "no sample": (npz(x_train=np.zeros((0, 8, 8), np.uint8), y_train=np.zeros(0, int)), "has no pixels"),
     "less than a sample for each class": (flags("--limit_train", "3"), "limit_train is 3: must be at least 4"),
-    "unknown data set": (words("cifar11"), "unknown data set 'cifar11': use fashion, cifar10, cifar100"),
+    "unknown data set": (
+        words("cifar11"),
+        "'cifar11': no such file or folder. Give a folder .*, .parquet or .npz file; built-in data sets: fashion,",
+    ),
     "unknown preset": (flags("--preset", "best"), "unknown preset 'best'; the presets are default, cifar10-sym-20"),
-    "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000'; the nets are .*small_cnn"),
+    "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': use .*small_cnn"),
     "net that cannot be imported": (flags("--net", "no_such_module:make"), "'no_such_module:make' cannot be imported"),
     "net that is none": (flags("--net", "os:getcwd"), "net 'os:getcwd' does not fit"),
     "unknown flag": (flags("--lamda_u", "3"), "unknown flag --lamda_u: did you mean --lambda_u"),

@@ -166,14 +166,14 @@ def test_cells_of_a_data_set(cells: list[Any]) -> None:
     [
         ((IMAGES,), {}, "labels are missing"),
         ((IMAGES, LABELS[:-1]), {}, "labels are 5, but there are 6 images"),
-        ((IMAGES, [0, 1, None, 0, 1, 2]), {}, r"labels\[2\] is 'None': must be text or an integer"),
+        ((IMAGES, [0, 1, None, 0, 1, 2]), {}, r"labels\[2\] is None: must be text or an integer"),
         ((IMAGES, [[0, 1]] * 6), {}, r"labels\[0\] is"),
         (
             (IMAGES, [0, 1, 5, 0, 1, 2]),
             {"classes": ("a", "b", "c")},
-            r"labels\[2\] is '5': must be a class's name or number, 0 to 2",
+            r"labels\[2\] is 5: must be a class's name or number, 0 to 2",
         ),
-        ((IMAGES, [0, 1, -1, 0, 1, 2]), {"classes": ("a", "b", "c")}, r"labels\[2\] is '-1'"),
+        ((IMAGES, [0, 1, -1, 0, 1, 2]), {"classes": ("a", "b", "c")}, r"labels\[2\] is -1"),
         ((IMAGES, LABELS), {"classes": ("a", "b", "a")}, "two of the 3 classes have the same name"),
         ((IMAGES, [1] * 6), {}, "has 1 classes"),
         ((IMAGES, LABELS), {"true_labels": [0, 1, 2, 9, 1, 2]}, "true_labels: '9' is not a class"),

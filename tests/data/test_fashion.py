@@ -114,12 +114,12 @@ def test_read_source_knows_the_embedded_set() -> None:
 
 @pytest.mark.parametrize("data", ["mnist", "", "data/mnist", "Fashion"])
 def test_an_unknown_data_set_lists_the_known_ones(data: str) -> None:
-    with pytest.raises(InputError, match="unknown data set") as caught:
+    with pytest.raises(InputError, match="no such file or folder") as caught:
         read_source(data)
     assert all(name in str(caught.value) for name in (*BUILT_IN, ".npz"))
 
 
 def test_a_file_that_is_no_data_set_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("0,1\n")
-    with pytest.raises(InputError, match=r"data\.txt: not an image data set: use"):
+    with pytest.raises(InputError, match=r"data\.txt: not an image data set: give a folder"):
         read_source(str(tmp_path / "data.txt"))

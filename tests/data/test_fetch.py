@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from archive_server import Site, describe, packed, serving
-from faults import dying, full_disk
+from injected import dying, full_disk
 from test_cifar import LAYOUTS, same, write_tree
 
 from dividemix.data.builtin import BUILT_IN

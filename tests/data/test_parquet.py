@@ -122,7 +122,7 @@ def test_rows_that_are_left_out(tmp_path: Path) -> None:
     [
         (
             {"pixels": BYTES, "label": [0, 1, 0, 1]},
-            "no column 'path', it has 'pixels', 'label': give its name as path_column",
+            "no column 'path', it has 'pixels', 'label': name the right one by path_column",
         ),
         ({"image": BYTES, "kind": [0, 1, 0, 1]}, "no column 'label'.* label_column"),
         ({"image": [1, 2, 3, 4], "label": [0, 1, 0, 1]}, "too many images .* no image: int instead of bytes"),

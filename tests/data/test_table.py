@@ -191,9 +191,14 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
         (
             [["file", "label"], *ROWS],
             {},
-            "no column 'path' in its first line, which has 'file', 'label': give its name as path_column",
+            "no column 'path' in its first line, which has 'file', 'label': "
+            "if another column has the paths, name it, for example path_column 'file'$",
         ),
-        ([["path", "class"], *ROWS], {}, "no column 'label' .* label_column"),
+        (
+            [["path", "class"], *ROWS],
+            {},
+            "no column 'label' .*: if another column has the labels, name it, for example label_column 'class'",
+        ),
         ([["path", "path", "label"], *ROWS], {}, "2 columns are called 'path'"),
         ([["path", "label", "split", "split"], *ROWS], {}, "2 columns are called 'split'"),
         ([HEADER], {}, "has no images"),

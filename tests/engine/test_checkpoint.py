@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from faults import dying, full_disk
+from injected import dying, full_disk
 
 from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
 from dividemix.errors import InputError
@@ -164,15 +164,16 @@ def rewrite_index(folder: Path, **changes: object) -> None:
         (lambda folder: tensor_file(folder).write_bytes(tensor_file(folder).read_bytes()[:-1]), "damaged"),
         (lambda folder: tensor_file(folder).write_bytes(b""), "damaged"),
         (lambda folder: tensor_file(folder).write_bytes(b"\x80\x02}q\x00." * 9), "damaged"),
-        (lambda folder: (folder / "checkpoint.json").write_text('{"format": 1, "ten'), "damaged"),
+        (lambda folder: (folder / "checkpoint.json").write_text('{"format": 2, "ten'), "damaged"),
         (lambda folder: (folder / "checkpoint.json").write_bytes(b"\xff\xfe\x00"), "damaged"),
         (lambda folder: (folder / "checkpoint.json").write_text("[1]"), "damaged"),
-        (lambda folder: (folder / "checkpoint.json").write_text('{"format": 1}'), "damaged"),
+        (lambda folder: (folder / "checkpoint.json").write_text('{"format": 2}'), "damaged"),
         (lambda folder: rewrite_index(folder, tensors=5), "damaged"),
         (lambda folder: rewrite_index(folder, tensors="."), "damaged"),
-        (lambda folder: rewrite_index(folder, format=2), "another version"),
+        (lambda folder: rewrite_index(folder, format=1), "another version"),
+        (lambda folder: rewrite_index(folder, format=3), "another version"),
         (lambda folder: rewrite_index(folder, format=None), "another version"),
-        (lambda folder: (folder / "checkpoint.json").write_text('{"format": 2, "shards": []}'), "another version"),
+        (lambda folder: (folder / "checkpoint.json").write_text('{"format": 3, "shards": []}'), "another version"),
     ],
 )
 def test_what_is_missing_damaged_or_of_another_format_is_told(

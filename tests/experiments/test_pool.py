@@ -18,9 +18,8 @@ from typing import Any
 import pytest
 import torch
 import toy_plan as toy
-from epoch_rows import as_rows
 from official_trees import make_webvision
-from toys import settled
+from toys import epoch_row, settled
 
 from dividemix.experiments import pool
 from dividemix.experiments.finished import is_finished, machines_of
@@ -57,7 +56,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
         path.write_text(
             f"#!{sys.executable}\nimport json, os, signal, sys, time\nfrom pathlib import Path\n"
             "out = Path(sys.argv[-1].removeprefix('--out='))\nout.mkdir(exist_ok=True)\n"
-            f"metrics = out / 'metrics.jsonl'\n{code}\n"
+            f"metrics = out / 'metrics.jsonl'\n"
+            f"def row(epoch): return json.dumps({epoch_row(0)!r} | {{'epoch': epoch}})\n{code}\n"
         )
         path.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(path))
@@ -86,28 +86,28 @@ def test_a_run_is_trained_by_the_command_line_with_all_its_settings(
 def test_an_epoch_counts_once_its_line_is_whole_and_counts_once(tmp_path: Path, program: Program) -> None:
     program("""
 with metrics.open("a") as file:
-    for text in ('{"epoch": 2}\\n{"ep', 'och": 3}\\n', '{"epoch": 4'):
+    for text in (row(2) + "\\n" + row(3)[:5], row(3)[5:] + "\\n", row(4)[:-1]):
         file.write(text)
         file.flush()
         time.sleep(0.3)
 """)
     (tmp_path / "only").mkdir()
-    (tmp_path / "only" / "metrics.jsonl").write_text('{"epoch": 1}\n')  # of before
+    (tmp_path / "only" / "metrics.jsonl").write_text(json.dumps(epoch_row(1)) + "\n")  # of before
     events = train(toy.toy_run("only"), folder=tmp_path)
-    assert [event.row for event in events if event.row] == as_rows([{"epoch": 2}, {"epoch": 3}])
+    assert [event.row for event in events if event.row] == [epoch_row(2), epoch_row(3)]
     assert events[-1].error is None
 
 
 def test_an_epoch_that_is_trained_again_does_no_harm(tmp_path: Path, program: Program) -> None:
     """Its line may have another length: its process died before the checkpoint."""
     program("""
-metrics.write_text('{"epoch": 1}\\n')
+metrics.write_text(row(1) + "\\n")
 time.sleep(0.3)
-metrics.write_text('{"epoch": 1}\\n{"epoch": 2, "seconds": 1.25}\\n{"epoch": 3}\\n')
+metrics.write_text("".join(text + "\\n" for text in (row(1), row(2).replace('0.0', '1.25'), row(3))))
 """)
     (tmp_path / "only").mkdir()
-    (tmp_path / "only" / "metrics.jsonl").write_text('{"epoch": 1}\n{"epoch": 2}\n')
-    assert [event.row for event in train(toy.toy_run("only"), folder=tmp_path) if event.row] == as_rows([{"epoch": 3}])
+    (tmp_path / "only" / "metrics.jsonl").write_text("".join(json.dumps(epoch_row(k)) + "\n" for k in (1, 2)))
+    assert [event.row for event in train(toy.toy_run("only"), folder=tmp_path) if event.row] == [epoch_row(3)]
 
 
 def test_only_what_a_person_must_read_is_relayed(tmp_path: Path, program: Program) -> None:
@@ -156,7 +156,7 @@ def save(*_):
     (out / "saved").touch()
     sys.exit(143)
 signal.signal(signal.SIGTERM, save)
-metrics.write_text('{"epoch": 1}\\n')
+metrics.write_text(row(1) + "\\n")
 time.sleep(100)
 """)
     num_threads = threading.active_count()

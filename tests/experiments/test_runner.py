@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import toy_plan as toy
+from toys import epoch_row
 
 from dividemix.errors import InputError
 from dividemix.experiments import runner
@@ -29,7 +30,7 @@ def fake_run(run: PlannedRun, folder: Path) -> None:
     """What a finished run leaves, as far as a table reads it."""
     (folder / run.name).mkdir(parents=True)
     (folder / run.name / "config.yaml").write_text(run.job.to_yaml())
-    rows = [{"epoch": k + 1, "phase": "mix", "test_acc": 50.0, "seconds": 1.0} for k in range(run.job.settings.epochs)]
+    rows = [epoch_row(k + 1, test_acc=50.0, seconds=1.0) for k in range(run.job.settings.epochs)]
     (folder / run.name / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for name in ("summary.json", "report.html"):
         (folder / run.name / name).write_text("{}")

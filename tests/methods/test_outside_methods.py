@@ -74,7 +74,8 @@ def test_it_trains_judges_and_reports(method: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_killed_run_resumes_to_the_same_bytes(method: str, tmp_path: Path) -> None:
     assert main(words(method, "straight")) == 0
-    environment = os.environ | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
+    environment = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "dividemix", *words(method, "killed"), "--resume"]
     for number in (1, 3):
         with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
@@ -129,4 +130,4 @@ def test_code_that_a_run_names_is_trusted_by_the_user_only(tmp_path: Path) -> No
 def test_a_method_without_its_trusted_samples_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     command = [word for word in words("outside_methods:TRUSTED_STEPS", "run") if "trusted" not in word]
     assert main(command) == 2
-    assert "needs samples with trusted labels: name them by trusted" in capsys.readouterr().err
+    assert "needs samples with trusted labels: name them by --trusted" in capsys.readouterr().err

@@ -124,7 +124,9 @@ def test_mistakes_are_told_before_anything_is_written(run: Path, monkeypatch: py
     assert "unknown format 'tflite'; the formats are pt2, onnx" in refused(run, run / "x", "tflite")
     assert "name a file in an existing folder" in refused(run, run / "no" / "model.pt2")
     assert "name a file in an existing folder" in refused(run, run / "model")
-    assert "neither a run nor a model" in refused(run / "nowhere", run / "model.pt2")
+    assert "not a run directory or a model: give the directory that dividemix train wrote" in refused(
+        run / "nowhere", run / "model.pt2"
+    )
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     assert "pip install 'dividemix[onnx]'" in refused(run, run / "model.onnx", "onnx")
 

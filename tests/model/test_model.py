@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from faults import dying
+from injected import dying
 from numpy.typing import NDArray
 from PIL import Image
 from small_model import CLASSES, save_images, small_images, small_model
@@ -25,6 +25,14 @@ IMAGES = small_images(7)
 def folder(tmp_path: Path) -> Path:
     small_model().save_pretrained(tmp_path / "run" / "model")
     return tmp_path / "run" / "model"
+
+
+def edit_config(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    """Change config.json and take out its digest, by which every change would be noticed at once."""
+    values = json.loads((folder / "config.json").read_text())
+    del values["digest"]
+    edit(values)
+    (folder / "config.json").write_text(json.dumps(values))
 
 
 def by_hand(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -180,8 +188,7 @@ def test_a_model_of_foreign_code_is_loaded_only_by_who_trusts_it(
         "from pathlib import Path\nfrom dividemix.nets.small_cnn import SmallCNN\nPath('it_ran').touch()\n"
         "make = SmallCNN\n"
     )
-    values = json.loads((folder / "config.json").read_text()) | {"net": "evil_for_test:make"}
-    (folder / "config.json").write_text(json.dumps(values))
+    edit_config(folder, change(net="evil_for_test:make"))
     with pytest.raises(InputError, match=r"config\.json: its net 'evil_for_test:make' is Python code .*--trust_net"):
         Model.from_pretrained(folder)
     assert not (tmp_path / "it_ran").exists()
@@ -220,7 +227,7 @@ def test_a_process_that_dies_leaves_no_mixture_of_models(tmp_path: Path) -> None
             (which,) = (name for name, good in zip(("old", "new"), known, strict=True) if np.allclose(probs, good))
             seen.add(which)
         else:
-            with pytest.raises(InputError, match=r"config\.json is missing"):
+            with pytest.raises(InputError, match=r"not a run directory or a model"):
                 Model.from_pretrained(folder)
             seen.add("none")
         if not fault.happened:
@@ -230,7 +237,9 @@ def test_a_process_that_dies_leaves_no_mixture_of_models(tmp_path: Path) -> None
 
 
 def test_without_a_model_there_is_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="neither a run nor a model"):
+    with pytest.raises(
+        InputError, match="not a run directory or a model: give the directory that dividemix train wrote"
+    ):
         Model.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "config.yaml").write_text("data: x\n")
     with pytest.raises(InputError, match="no model yet: finish it with dividemix train --resume"):
@@ -283,9 +292,7 @@ def change(**changes: Any) -> Callable[[dict[str, Any]], None]:
     ],
 )
 def test_a_changed_config_is_told_in_one_line(folder: Path, edit: Callable[[dict[str, Any]], None], told: str) -> None:
-    values = json.loads((folder / "config.json").read_text())
-    edit(values)
-    (folder / "config.json").write_text(json.dumps(values))
+    edit_config(folder, edit)
     with pytest.raises(InputError, match=told) as caught:
         Model.from_pretrained(folder)
     assert "\n" not in str(caught.value)
@@ -301,6 +308,10 @@ def test_a_damaged_config_is_told(folder: Path, content: bytes) -> None:
 def test_damaged_weights_are_told(folder: Path) -> None:
     weights = folder / "model.safetensors"
     content = weights.read_bytes()
+    weights.write_bytes(content[:-1] + b"0")
+    with pytest.raises(InputError, match=r"this file or config\.json is not what was saved; save the model again"):
+        Model.from_pretrained(folder)
+    edit_config(folder, change())
     for damaged in (b"", content[:5], content[:100], content[:-1], content + b"0", b"\xff" * 100):
         weights.write_bytes(damaged)
         with pytest.raises(InputError, match="the weights cannot be read") as caught:
@@ -314,6 +325,7 @@ def test_damaged_weights_are_told(folder: Path) -> None:
 def test_weights_of_something_else_are_told(folder: Path) -> None:
     weights = folder / "model.safetensors"
     tensors = safetensors.torch.load(weights.read_bytes())
+    edit_config(folder, change())
     name = next(name for name in sorted(tensors) if tensors[name].ndim == 4)
     others = [
         ({key: value for key, value in tensors.items() if key != name}, f"{name}: absent"),

@@ -134,12 +134,18 @@ def test_a_given_setting_that_the_method_lacks_is_refused_in_one_line(preset: st
 
 
 @pytest.mark.parametrize(
-    ("given", "preset"),
-    [({}, "cifar10-sym-50"), ({"data": "fashion"}, None), ({"epochs": 5}, None), ({"epochs": 5}, "default")],
+    ("given", "preset", "other"),
+    [
+        ({}, "cifar10-sym-50", "preset cifar10-sym-50: use preset default with it"),
+        ({"data": "fashion"}, None, "preset fashion: use preset default with it"),
+        ({"epochs": 5}, None, "epochs: remove one of them"),
+        ({"epochs": 5}, "default", "epochs: remove one of them"),
+    ],
 )
-def test_minutes_are_for_the_preset_default_without_epochs(given: dict[str, Any], preset: str | None) -> None:
-    line = refusal(given, preset=preset, minutes=3.0)
-    assert line == "minutes chooses the epochs of the preset 'default': give neither epochs nor another preset"
+def test_minutes_are_for_the_preset_default_without_epochs(
+    given: dict[str, Any], preset: str | None, other: str
+) -> None:
+    assert refusal(given, preset=preset, minutes=3.0) == f"minutes cannot be used with {other}"
 
 
 def test_an_unknown_preset_or_method_is_refused() -> None:

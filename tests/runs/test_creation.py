@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults import dying
+from injected import dying
 from toys import epoch_row, tree
 
 from dividemix.errors import InputError
@@ -84,7 +84,7 @@ def test_what_exists_is_refused_and_left_untouched(
 
 def test_overwriting_leaves_nothing_of_the_old_run(tmp_path: Path) -> None:
     old = make(tmp_path / "run")
-    old.append_row(ROWS[0])
+    old.write_rows(ROWS[:1])
     refuse_existing(tmp_path / "run", overwrite=True)
     new = make(tmp_path / "run", overwrite=True)
     assert new.read_rows() == []
@@ -94,7 +94,7 @@ def test_overwriting_leaves_nothing_of_the_old_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_error_while_filling_leaves_things_as_they_were(tmp_path: Path, overwrite: bool) -> None:
     if overwrite:
-        make(tmp_path / "run").append_row(ROWS[0])
+        make(tmp_path / "run").write_rows(ROWS[:1])
     before = tree(tmp_path)
 
     def broken(partial: Path) -> None:

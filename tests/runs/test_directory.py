@@ -17,12 +17,9 @@ ROWS = [epoch_row(1, test_acc=0.1 + 0.2), epoch_row(2)]
 def test_metrics_come_back_exactly(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
     assert directory.read_rows() == []
-    for row in ROWS:
-        directory.append_row(row)
-    assert directory.read_rows() == ROWS
-    appended = (tmp_path / "metrics.jsonl").read_bytes()
     directory.write_rows(ROWS)
-    assert (tmp_path / "metrics.jsonl").read_bytes() == appended
+    assert directory.read_rows() == ROWS
+    assert [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == ROWS
     directory.write_rows(ROWS[:1])
     assert directory.read_rows() == ROWS[:1]
 
@@ -40,19 +37,20 @@ def test_a_last_line_cut_short_anywhere_does_not_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["{", "7", "\x00\x00", "[1]"])
 def test_a_damaged_line_in_the_middle_is_reported(tmp_path: Path, line: str) -> None:
     directory = RunDirectory(tmp_path)
-    (tmp_path / "metrics.jsonl").write_text(f'{{"epoch": 1}}\n{line}\n{{"epoch": 3}}\n')
-    with pytest.raises(InputError, match=r"metrics\.jsonl.*damaged"):
+    first, last = (json.dumps(epoch_row(epoch)) for epoch in (1, 3))
+    (tmp_path / "metrics.jsonl").write_text(f"{first}\n{line}\n{last}\n")
+    with pytest.raises(InputError, match=r"metrics\.jsonl: line 2: damaged"):
         directory.read_rows()
 
 
 def test_nan_is_never_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        RunDirectory(tmp_path).append_row(epoch_row(1, losses={"loss": [float("nan")]}))
+        RunDirectory(tmp_path).write_rows([epoch_row(1, losses={"loss": [float("nan")]})])
 
 
 def test_the_environment_names_versions_machine_and_command() -> None:
     found = environment(torch.device("cpu"))
-    machine = {"platform", "processor", "num_cores", "num_threads", "device"}
+    machine = {"platform", "processor", "instruction_set", "num_cores", "num_threads", "device"}
     assert {"dividemix", "python", "torch", "numpy", "command"} | machine == set(found)
     assert json.loads(json.dumps(found)) == found
 

@@ -15,6 +15,7 @@ from dividemix.api import train
 from dividemix.cli import main
 from dividemix.errors import InputError
 from dividemix.runs.run import Run
+from dividemix.stored import digest_of
 
 
 def with_other_images(path: Path) -> None:
@@ -115,14 +116,18 @@ def test_trusted_samples_may_move_and_may_not_change(tmp_path: Path) -> None:
 def damaged_facts(path: Path) -> None:
     index = path / "checkpoints" / "last" / "checkpoint.json"
     content = json.loads(index.read_text())
-    del content["data"]
-    index.write_text(json.dumps(content))
+    del content["facts"]["data"]
+    tensors = (index.parent / content["tensors"]).read_bytes()
+    index.write_text(json.dumps(content | {"digest": digest_of(tensors, content["facts"])}))
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda path: (path / "config.yaml").unlink(), "no run here: config.yaml is missing"),
+        (
+            lambda path: (path / "config.yaml").unlink(),
+            "not a run directory: give the directory that dividemix train wrote",
+        ),
         (lambda path: (path / "config.yaml").write_text("data: ["), "not YAML"),
         (lambda path: (path / "metrics.jsonl").unlink(), "metrics.jsonl has 0 of the 2 epochs"),
         (lambda path: (path / "metrics.jsonl").write_text("{\n{\n"), "metrics.jsonl"),

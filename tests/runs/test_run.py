@@ -15,6 +15,7 @@ from toys import NUM_TEST, NUM_TRAIN, SETTINGS, finish, save_toy, settled, toy_a
 from dividemix.api import train
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import InputError
+from dividemix.judging.records import EpochRow
 from dividemix.report.of_run import write_report
 from dividemix.runs.checkpoints import save_last
 from dividemix.runs.directory import RunDirectory
@@ -252,10 +253,10 @@ def test_a_run_that_another_process_has_trained_meanwhile_is_left_alone(tmp_path
 def test_a_run_whose_last_checkpoint_fails_does_not_look_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(directory: RunDirectory, tensors: dict[str, torch.Tensor], epoch: int, *_: Any) -> None:
-        if epoch == 4:
+    def full(directory: RunDirectory, tensors: dict[str, torch.Tensor], rows: list[EpochRow], *_: Any) -> None:
+        if len(rows) == 4:
             raise OSError(28, "No space left on device")
-        save_last(directory, tensors, epoch, *_)
+        save_last(directory, tensors, rows, *_)
 
     monkeypatch.setattr("dividemix.runs.run.save_last", full)
     with pytest.raises(OSError, match="No space left"):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from faults import dying
+from injected import dying
 from toys import FLAGS, finish, save_toy, settled, toy_job, trained, tree
 
 from dividemix.cli import main
@@ -114,7 +114,7 @@ def test_killed_ten_times_a_run_ends_in_the_same_bytes(tmp_path: Path) -> None:
 
     def saved() -> int:
         index = tmp_path / "killed" / "checkpoints" / "last" / "checkpoint.json"
-        return json.loads(index.read_text())["epoch"] if index.is_file() else 0
+        return json.loads(index.read_text())["facts"]["epoch"] if index.is_file() else 0
 
     begin(tmp_path / "straight")
     assert wait_for(nursery, "ended").split()[1] == "0"

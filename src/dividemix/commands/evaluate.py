@@ -17,7 +17,7 @@ def add(evaluate: argparse.ArgumentParser) -> None:
     evaluate.add_argument("--data", metavar="DATA", help="the data, if it has moved since the training")
     evaluate.add_argument("--root", metavar="DIR", help="the folder of a built-in set, if it has moved")
     evaluate.add_argument("--device", metavar="NAME", help="where to compute [as the run was trained]")
-    trust = "import the net or method that the run names as code"
+    trust = "run the code of your own net or method that the run names: only if you trust it"
     evaluate.add_argument("--trust_net", action="store_true", help=trust)
     evaluate.set_defaults(command=_evaluate)
 

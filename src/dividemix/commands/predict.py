@@ -23,7 +23,7 @@ def add(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write [standard output]")
     predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time [256]")
     predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute [auto]")
-    predict.add_argument("--trust_net", action="store_true", help="import the net that the run names as code")
+    predict.add_argument("--trust_net", action="store_true", help="run the code of the run's own net, if you trust it")
     predict.set_defaults(command=_predict)
 
 
@@ -31,6 +31,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from dividemix import atomic
+    from dividemix.data.spreadsheet import as_field
     from dividemix.model.image_list import list_images
     from dividemix.model.model import Model
 
@@ -49,7 +50,8 @@ def _predict(arguments: argparse.Namespace) -> int:
         if isinstance(probs, np.ndarray):
             num_predicted += 1
             best = int(probs.argmax())
-            writer.writerow([name, model.classes[best], *(f"{prob:.6g}" for prob in (probs[best], *probs))])
+            texts = (as_field(name), as_field(model.classes[best]))
+            writer.writerow([*texts, *(f"{prob:.6g}" for prob in (probs[best], *probs))])
         else:
             print(" ".join(f"dividemix: {name}: {probs}".split()), file=sys.stderr)
     if not num_predicted:

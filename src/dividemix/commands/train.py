@@ -39,7 +39,7 @@ def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     train.add_argument("--out", metavar="DIR", type=Path, help="run directory [runs/ and a name]")
     train.add_argument("--resume", action="store_true", help="continue the run in --out; a new one if there is none")
     train.add_argument("--overwrite", action="store_true", help="replace the run in --out")
-    trust = "import the net or method that a run or --config names as code"
+    trust = "run the code of your own net or method that a run or --config names: only if you trust it"
     train.add_argument("--trust_net", action="store_true", help=trust)
     config = "YAML file of settings, such as a run's config.yaml; flags win"
     train.add_argument("--config", metavar="FILE", type=Path, help=config)
@@ -105,7 +105,7 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
     if arguments.resume and out is not None and (out / "config.yaml").is_file():
         return [_resumption(out, given, arguments)]
     if arguments.resume and out is not None and "data" not in given and not any(out.glob("*/config.yaml")):
-        raise InputError(f"{out}: there is no run to resume here; to start one, name its data")
+        raise InputError(f"{out}: no run to resume: check --out; to start a new run, give its data")
     requests, planned = [given], []
     if "data" not in given:
         requests = [DEMO | given]

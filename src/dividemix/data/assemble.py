@@ -19,7 +19,7 @@ from dividemix.data.images import ImageLike, probe, read_image, result_or_reason
 from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 
 _SMALL = 96  # images with sides of at most this many pixels keep their size
 LARGE = 224  # larger images get this size, for which the networks for large images are made
@@ -117,14 +117,14 @@ def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> So
 
 def check_memory(memory_gb: float) -> None:
     """Raise InputError unless `memory_gb` is a number >= 0."""
-    if not memory_gb >= 0:  # NaN too is refused
-        raise InputError(f"memory_gb is {memory_gb}: must be a number >= 0, the gigabytes that decoded images may use")
+    if not (isinstance(memory_gb, int | float) and 0 <= memory_gb < 1e9):  # NaN too is refused
+        raise InputError(f"memory_gb is {shown(memory_gb)}: must be a number >= 0, the gigabytes for decoded images")
 
 
 def check_image_size(image_size: int | None) -> None:
     """Raise InputError unless images can be resized to this size."""
-    if image_size is not None and not 8 <= image_size <= 1024:
-        raise InputError(f"image_size is {image_size}: must be from 8 to 1024 pixels")
+    if image_size is not None and not (isinstance(image_size, int) and 8 <= image_size <= 1024):
+        raise InputError(f"image_size is {shown(image_size)}: must be from 8 to 1024 pixels")
 
 
 def _common_size(sizes: NDArray[np.int64], image_size: int | None, large_size: int) -> tuple[int, int]:

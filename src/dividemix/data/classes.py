@@ -31,12 +31,23 @@ def label_name(value: Any) -> str | None:
         value = int(value)
     if value is None or (isinstance(value, float) and value != value):
         return None
-    return printable(str(value).strip()) or None
+    try:
+        return printable(str(value).strip()) or None
+    except ValueError:  # an integer of thousands of digits
+        return None
 
 
 def printable(text: str) -> str:
     """The text with escapes for what UTF-8 cannot encode, such as stray bytes in a file name."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def check_text(texts: Iterable[str] | NDArray[np.str_], where: str) -> None:
+    """Raise InputError, starting with `where`, unless all texts are valid Unicode, which files can store."""
+    try:
+        "\n".join(texts.ravel().tolist() if isinstance(texts, np.ndarray) else texts).encode()
+    except (ValueError, SystemError) as error:  # half a pair of surrogates, or a number beyond all characters
+        raise InputError(f"{where}: has text that is not valid Unicode ({error}): write it as UTF-8") from error
 
 
 def numbered(names: Sequence[str], classes: Sequence[str], where: str) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ range that they seem to have (0..65535; 0..1 or 0..255), or are stretched from t
 EXIF rotation is applied. Of an animation the first frame is used.
 """
 
+import errno
 import io
 import re
 import threading
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.budget import Budget
+
 if TYPE_CHECKING:
     from PIL import Image
 
@@ -26,6 +29,9 @@ ImageLike: TypeAlias = "Path | bytes | Image.Image"
 """The path of an image file, its content, or a Pillow image."""
 
 MAX_PIXELS = 100_000_000  # the most that a header may claim; a decompression bomb claims more
+DECODING = Budget(1_000_000_000)  # bytes of the images that all threads decode at a time
+_EIGHT_BIT = 8  # bytes per pixel while an image is converted: Pillow takes up to 4 for a copy
+_OTHER = 16  # of transparent images and those of 16 bits or more, which need more copies
 
 # Formats whose headers are checked on opening, and that need no other program: EPS, for one, would run Ghostscript.
 _FORMATS = (
@@ -58,8 +64,9 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
             enough = (round(_SHARP * width), round(_SHARP * height))
             # This shrinks a JPEG for good while it is decoded, so it is not done to an image of the caller.
             image.draft(None, enough[::-1] if orientation in _SIDEWAYS else enough)
-        image = _upright(_flattened(image, "L" if channels == 1 else "RGB"), orientation)
-        return np.array(_covering(image, width, height)).reshape(height, width, channels)
+        with DECODING.taken(_needed(image)):
+            image = _upright(_flattened(image, "L" if channels == 1 else "RGB"), orientation)
+            return np.array(_covering(image, width, height)).reshape(height, width, channels)
 
 
 def probe(file: ImageLike) -> tuple[int, int, bool]:
@@ -75,6 +82,11 @@ def result_or_reason(read: Callable[[ImageLike], Result], files: Sequence[ImageL
         return read(files[row])
     except UnreadableImage as error:
         return str(error)
+
+
+def is_process_limit(error: Exception) -> bool:
+    """Whether an error means that too many files are open, which is no fault of the file."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 @cache
@@ -97,7 +109,7 @@ def _known_formats() -> tuple[str, ...]:
 
 @contextmanager
 def _opened(file: ImageLike) -> "Iterator[Image.Image]":
-    """Open the image: read its header and check its size. Every error becomes an UnreadableImage."""
+    """Open the image: read its header and check its size. Errors of the image become an UnreadableImage."""
     from PIL import Image
 
     # Damage is reported here, so Pillow's warnings of it are silenced; catch_warnings is not safe with threads.
@@ -117,6 +129,8 @@ def _opened(file: ImageLike) -> "Iterator[Image.Image]":
     except UnreadableImage:
         raise
     except Exception as error:  # Pillow's decoders raise exceptions of many kinds
+        if is_process_limit(error):
+            raise
         raise UnreadableImage(_reason(error)) from error
 
 
@@ -128,6 +142,16 @@ def _checked(image: "Image.Image") -> "Image.Image":
     if width < 1 or height < 1:
         raise UnreadableImage(f"has {width} x {height} pixels")
     return image
+
+
+def _needed(image: "Image.Image") -> int:
+    """The bytes that decoding the image takes; UnreadableImage if they are too many."""
+    is_plain = image.mode in ("1", "L", "P", "RGB", "YCbCr", "CMYK", "HSV") and not image.has_transparency_data
+    needed = image.width * image.height * (_EIGHT_BIT if is_plain else _OTHER)
+    if needed > DECODING.num_bytes:
+        claim = f"{image.width} x {image.height} pixels of mode {image.mode} take {needed / 1e9:.1f} GB"
+        raise UnreadableImage(f"{claim} to decode, at most {DECODING.num_bytes / 1e9:g} GB are used")
+    return needed
 
 
 def _reason(error: Exception) -> str:
@@ -201,12 +225,24 @@ def _flattened(image: "Image.Image", mode: str) -> "Image.Image":
 
 def _eight_bits(values: NDArray[Any]) -> NDArray[np.uint8]:
     """Grey values of 16 bits or more, or floats, as uint8."""
-    levels = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(levels.min()), float(levels.max())
+    num_rows = max(1, (1 << 20) // values.shape[1])  # a few at a time: as floats they take four times the memory
+    parts = [slice(start, start + num_rows) for start in range(0, len(values), num_rows)]
+    ends = [(part.min(), part.max()) for part in (_finite(values[rows]) for rows in parts)]
+    low, high = float(min(low for low, _ in ends)), float(max(high for _, high in ends))
+    scale = 255 / (high - low or 1.0)
     for top in (1, 255) if values.dtype.kind == "f" else (65535,):
         if low >= 0 and high <= top:
-            return np.rint(levels * (255 / top)).astype(np.uint8)
-    return np.rint((levels - low) * (255 / (high - low or 1.0))).astype(np.uint8)
+            low, scale = 0.0, 255 / top
+            break
+    levels = np.empty(values.shape, dtype=np.uint8)
+    for rows in parts:
+        levels[rows] = np.rint((_finite(values[rows]) - low) * scale)
+    return levels
+
+
+def _finite(values: NDArray[Any]) -> NDArray[np.float64]:
+    """The values as floats, 0 for those that are not finite."""
+    return np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _covering(image: "Image.Image", width: int, height: int) -> "Image.Image":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.classes import check_text
 from dividemix.data.image_files import ImageFiles
 from dividemix.errors import InputError
 
@@ -64,6 +65,8 @@ class Source:
         name, num_classes = self.name, len(self.classes)
         if num_classes < 2:
             raise InputError(f"{name}: has {num_classes} classes, at least two are needed")
+        check_text(self.classes, f"{name}: classes")
+        check_text(self.paths or (), f"{name}: paths")
         check_images(self.train_images, f"{name}: train_images")
         num_train = len(self.train_images)
         labels = as_labels(self.train_labels, f"{name}: train_labels", num_train, num_classes)
@@ -92,6 +95,12 @@ class Source:
         others = (images for images, _ in self.other_tests.values())
         held = (self.train_images, self.test_images, self.val_images, *others)
         return not any(isinstance(images, ImageFiles) for images in held)
+
+    @property
+    def num_bytes(self) -> int:
+        """The size of all images that are arrays."""
+        held = (self.train_images, self.test_images, self.val_images)
+        return sum(images.nbytes for images in held if isinstance(images, np.ndarray))
 
     def _checked_labels(self, images: Images | ImageFiles | None, labels: Labels | None, part: str) -> Labels | None:
         """Check validation or test images and return their labels; None if there are none."""
@@ -171,5 +180,6 @@ def as_labels(labels: NDArray[Any], where: str, num_samples: int, num_classes: i
         raise InputError(f"{where} has label {int(low)}: labels must be >= 0")
     most = 2**31 if num_classes is None else num_classes
     if high >= most:
-        raise InputError(f"{where} has label {int(high)}: labels must be from 0 to {most - 1}")
+        why = f", as there are {most} classes: correct the label, or name all classes" if num_classes else ""
+        raise InputError(f"{where} has label {int(high)}: labels must be from 0 to {most - 1}{why}")
     return labels.astype(np.int64)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from dividemix.engine.compile_cache import use_private_cache
 from dividemix.engine.kernels.choice import use_torch_kernels
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.engine.trial import try_forward
@@ -38,6 +39,7 @@ def compile_net(net: nn.Module) -> None:
 
     If that fails, one warning says so, and net continues uncompiled with torch's kernels.
     """
+    use_private_cache()
     eager: Callable[[Tensor], Tensor] = net.forward
     compiled = torch.compile(eager, dynamic=False)
 

@@ -5,11 +5,10 @@ process that dies earlier leaves the old checkpoint complete; one that dies late
 most a stray file, which the next save removes.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import safetensors.torch
 from safetensors import SafetensorError
@@ -17,9 +16,19 @@ from torch import Tensor
 
 from dividemix import atomic
 from dividemix.errors import InputError
+from dividemix.stored import check_shape, digest_of, read_json
 
-FORMAT = 1
+FORMAT = 2
 _INDEX = "checkpoint.json"
+
+
+class _Index(TypedDict):
+    """checkpoint.json."""
+
+    format: int
+    tensors: str  # the name of the tensor file
+    digest: str  # of its content and the facts
+    facts: dict[str, Any]
 
 
 def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], *, tag: str, facts: Mapping[str, Any]) -> None:
@@ -29,9 +38,11 @@ def save_checkpoint(folder: Path, tensors: Mapping[str, Tensor], *, tag: str, fa
     """
     folder.mkdir(parents=True, exist_ok=True)
     content = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-    tensor_file = folder / f"{tag}-{hashlib.blake2b(content, digest_size=4).hexdigest()}.safetensors"
+    facts = dict(facts)
+    digest = digest_of(content, facts)
+    tensor_file = folder / f"{tag}-{digest[:8]}.safetensors"
     atomic.write_bytes(tensor_file, content)
-    index = {"format": FORMAT, "tensors": tensor_file.name, **facts}
+    index: _Index = {"format": FORMAT, "tensors": tensor_file.name, "digest": digest, "facts": facts}
     atomic.write_text(folder / _INDEX, json.dumps(index, indent=2) + "\n")
     remove_strays(folder)
 
@@ -40,8 +51,11 @@ def remove_strays(folder: Path) -> None:
     """Remove the files that a process left when it died during a save."""
     if not (folder / _INDEX).is_file():
         return
-    kept, _ = _read_index(folder)
-    for stray in (*folder.glob("epoch-*.safetensors"), *folder.glob(".*.tmp")):
+    kept = _read_index(folder)["tensors"]
+    if not (folder / kept).is_file():  # a damaged index must not cost the tensors as well
+        return
+    atomic.remove_strays(folder)
+    for stray in folder.glob("epoch-*.safetensors"):
         if stray.name != kept:
             stray.unlink()
 
@@ -49,37 +63,44 @@ def remove_strays(folder: Path) -> None:
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the facts of the folder's checkpoint; InputError if there is none, or it is damaged."""
     for _ in range(3):  # a training that is saving may replace the file that the index named
-        tensor_file, facts = _read_index(folder)
+        index = _read_index(folder)
         try:
-            return safetensors.torch.load((folder / tensor_file).read_bytes()), facts
+            content = (folder / index["tensors"]).read_bytes()
         except FileNotFoundError:
             continue
-        except (SafetensorError, OSError) as error:
+        except OSError as error:
             raise _damaged(folder, error) from error
-    raise InputError(f"{folder}: no checkpoint here: {tensor_file} is missing")
+        if digest_of(content, index["facts"]) != index["digest"]:
+            raise _damaged(folder, "its content is not what was saved")
+        try:
+            return safetensors.torch.load(content), index["facts"]
+        except SafetensorError as error:
+            raise _damaged(folder, error) from error
+    raise InputError(f"{folder}: no checkpoint here: {index['tensors']} is missing")
 
 
 def read_facts(folder: Path) -> dict[str, Any]:
     """The facts of the folder's checkpoint, without its tensors; InputError if there is none, or it is damaged."""
-    return _read_index(folder)[1]
+    return _read_index(folder)["facts"]
 
 
-def _read_index(folder: Path) -> tuple[str, dict[str, Any]]:
-    """The name of the tensor file, and the facts, from checkpoint.json, whose format is checked."""
-    index_file = folder / _INDEX
+def _read_index(folder: Path) -> _Index:
+    """checkpoint.json, whose format is checked."""
+    path = folder / _INDEX
+    if not path.is_file():
+        raise InputError(f"{folder}: no checkpoint here: {_INDEX} is missing")
     try:
-        index = json.loads(index_file.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"{folder}: no checkpoint here: {_INDEX} is missing") from error
-    except (OSError, ValueError) as error:
+        values = read_json(path, dict[str, Any])
+        is_ours = values.get("format") == FORMAT
+        check_shape(values, _Index if is_ours else Any)
+    except ValueError as error:
         raise _damaged(folder, error) from error
-    if not isinstance(index, dict):
-        raise _damaged(folder, f"{_INDEX} is not an object")
-    if index.pop("format", None) != FORMAT:
-        raise InputError(f"{index_file}: written by another version of dividemix")
-    if not isinstance(index.get("tensors"), str):
-        raise _damaged(folder, f"{_INDEX} names no tensor file")
-    return index.pop("tensors"), index
+    if not is_ours:
+        raise InputError(f"{path}: written by another version of dividemix")
+    index = cast(_Index, values)
+    if Path(index["tensors"]).name != index["tensors"]:
+        raise _damaged(folder, f"{_INDEX} names a file outside of it")
+    return index
 
 
 def _damaged(folder: Path, reason: object) -> InputError:

@@ -152,5 +152,7 @@ def _load_moments(optimizer: Optimizer, named: Mapping[str, Tensor]) -> None:
         parameter = parameters[int(i)]
         if tensor.shape == parameter.shape:  # a fused step needs the moments in the parameter's memory format
             tensor = torch.empty_like(parameter, requires_grad=False).copy_(tensor)
+        elif tensor.ndim:  # only a number of steps belongs to no element
+            raise ValueError(f"{key} has shape {tuple(tensor.shape)}, its parameter {tuple(parameter.shape)}")
         saved["state"].setdefault(int(i), {})[name] = tensor.clone()
     optimizer.load_state_dict(saved)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.spreadsheet import as_field
 from dividemix.methods.method import Judgement
 
 
@@ -91,8 +92,15 @@ class LabelIssues:
         for number, row in enumerate(self.rows()):
             if number == 0:
                 writer.writerow(row)  # the names of the columns
-            writer.writerow(f"{value:.6g}" if isinstance(value, float) else value for value in row.values())
+            writer.writerow(_written(value) for value in row.values())
         return text.getvalue()
+
+
+def _written(value: float | str) -> float | str:
+    """A value as it is written to label_issues.csv."""
+    if isinstance(value, str):
+        return as_field(value)
+    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def find_issues(

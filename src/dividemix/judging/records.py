@@ -48,6 +48,14 @@ class EpochRow(TypedDict):
     loss_histograms: NotRequired[list[LossHistogram]]
 
 
+class ChoiceRecord(TypedDict):
+    """A setting that was chosen for the user."""
+
+    name: str
+    value: Any
+    reason: str
+
+
 class NoiseSummary(TypedDict):
     """The noise that was added."""
 
@@ -70,7 +78,7 @@ class RunSummary(TypedDict):
     seconds: float
     kept_epoch: int
     num_skipped: int
-    choices: list[dict[str, Any]]  # name, value and reason of each setting that was chosen for the user
+    choices: list[ChoiceRecord]
     noise_rate: float  # estimated share of wrong labels
     noise: NotRequired[NoiseSummary]
     kept_acc: NotRequired[float | None]

@@ -38,8 +38,12 @@ def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
 
 def _in_folder(folder: Path) -> list[Path]:
     """The image files below a folder."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
     found = []
-    for top, folders, names in os.walk(folder):
+    for top, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = (Path(top, name) for name in names if not name.startswith("."))
         found += [path for path in paths if path.suffix.lower() in image_suffixes()]

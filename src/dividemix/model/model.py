@@ -23,11 +23,12 @@ from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.readers.arrays import array_or_list, as_image, as_images
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
-from dividemix.errors import InputError
-from dividemix.foreign import refuse_foreign
+from dividemix.errors import InputError, shown
+from dividemix.foreign import is_foreign, refuse_foreign
 from dividemix.nets.build import build_net
 from dividemix.nets.settings import NetSettings
 from dividemix.settings import fields_of
+from dividemix.stored import digest_of, read_json
 
 FORMAT = 1
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
@@ -114,7 +115,9 @@ class Model:
         content = safetensors.torch.save(tensors, metadata={"format": "pt"})
         (folder / _CONFIG).unlink(missing_ok=True)
         atomic.write_bytes(folder / _WEIGHTS, content)
-        atomic.write_text(folder / _CONFIG, json.dumps(self.describe(), indent=2, ensure_ascii=False) + "\n")
+        described = self.describe()
+        described["digest"] = digest_of(content, described)
+        atomic.write_text(folder / _CONFIG, json.dumps(described, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
     def from_pretrained(cls, folder: Path | str, device: str = "auto", *, trust_net: bool = False) -> "Model":
@@ -126,10 +129,18 @@ class Model:
         """
         folder = _model_folder(Path(folder))
         chosen = choose_device(device)
-        num_nets, described = _read_config(folder / _CONFIG)
+        values = _read_values(folder / _CONFIG)
+        num_nets, described = _read_config(values, folder / _CONFIG)
         refuse_foreign("net", described["net"].net, folder / _CONFIG, trusted=trust_net)
-        tensors = _read_weights(folder / _WEIGHTS, num_nets)
+        tensors = _read_weights(folder / _WEIGHTS, num_nets, values)
         num_classes, shape = len(described["classes"]), cropped_shape(described["image_shape"], described["crop_size"])
+        if not is_foreign(described["net"].net):  # shapes are compared before memory is taken
+            with torch.device("meta"):
+                empty = build_net(described["net"], num_classes=num_classes, image_shape=shape, seed=0)
+            expected = {
+                f"nets.{k}.{name}": tensor for k in range(num_nets) for name, tensor in empty.state_dict().items()
+            }
+            _check_fit(tensors, expected, folder / _WEIGHTS)
         nets = [
             build_net(described["net"], num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)
         ]
@@ -183,6 +194,8 @@ class Model:
         """Probabilities (R, C) of one batch (R, H, W, channels)."""
         batch = torch.from_numpy(np.ascontiguousarray(images)).to(self.ensemble.mean.device)
         probs: NDArray[np.float32] = self.ensemble.eval()(batch).cpu().numpy()
+        if not np.isfinite(probs).all():
+            raise InputError("the model's probabilities are not finite: its weights are damaged; train it again")
         return probs
 
     def _checked(self, images: NDArray[Any]) -> NDArray[np.uint8]:
@@ -201,8 +214,8 @@ class Model:
 
 def _starts(length: int, batch_size: int) -> range:
     """The first index of each batch."""
-    if batch_size < 1:
-        raise InputError(f"batch_size is {batch_size}: it must be an integer >= 1")
+    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+        raise InputError(f"batch_size is {shown(batch_size)}: it must be an integer >= 1")
     return range(0, length, batch_size)
 
 
@@ -213,16 +226,21 @@ def _model_folder(path: Path) -> Path:
             return folder
     if (path / "config.yaml").is_file():
         raise InputError(f"{path}: the run has no model yet: finish it with dividemix train --resume --out {path}")
-    raise InputError(f"{path}: neither a run nor a model: {_CONFIG} is missing")
+    wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
+    raise InputError(f"{path}: not a run directory or a model: {wanted}")
 
 
-def _read_config(path: Path) -> tuple[int, dict[str, Any]]:
-    """The number of nets in config.json, and the other arguments of Model."""
+def _read_values(path: Path) -> dict[str, Any]:
+    """The object in config.json."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: damaged ({error}); save the model again") from error
-    if not isinstance(values, dict) or values.get("model_type") != "dividemix":
+        return read_json(path, dict[str, Any])
+    except InputError as error:
+        raise InputError(f"{error}; save the model again") from error
+
+
+def _read_config(values: dict[str, Any], path: Path) -> tuple[int, dict[str, Any]]:
+    """The number of nets in config.json, and the other arguments of Model."""
+    if values.get("model_type") != "dividemix":
         raise InputError(f"{path}: not a model of dividemix; name a run directory, or the folder model in it")
     if values.get("format") != FORMAT:
         raise InputError(
@@ -266,10 +284,14 @@ def _numbers(values: dict[str, Any], name: str, length: int) -> tuple[float, ...
     return numbers
 
 
-def _read_weights(path: Path, num_nets: int) -> dict[str, Tensor]:
-    """The tensors of the nets."""
+def _read_weights(path: Path, num_nets: int, values: dict[str, Any]) -> dict[str, Tensor]:
+    """The tensors of the nets. A digest in config.json shows that both files are as they were saved."""
     try:
-        tensors: dict[str, Tensor] = safetensors.torch.load(path.read_bytes())
+        content = path.read_bytes()
+        about = {name: value for name, value in values.items() if name != "digest"}
+        if "digest" in values and values["digest"] != digest_of(content, about):  # models of 0.1 have none
+            raise InputError(f"{path}: this file or {_CONFIG} is not what was saved; save the model again")
+        tensors: dict[str, Tensor] = safetensors.torch.load(content)
     except (SafetensorError, OSError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"{path}: the weights cannot be read ({reason}); save the model again") from error

@@ -57,9 +57,7 @@ def _find_factory(name: str) -> Callable[..., nn.Module]:
     if name in NETS:
         return NETS[name]
     if not is_foreign(name):
-        raise InputError(
-            f"unknown net {name!r}; the nets are {', '.join(NETS)}, or a factory as package.module:function"
-        )
+        raise InputError(f"unknown net {name!r}: use {', '.join(NETS)}, or your own as package.module:function")
     factory: Callable[..., nn.Module] = import_foreign("net", name)
     return factory
 

@@ -19,7 +19,7 @@ from dividemix.planning.pace import measure
 _LARGE = 96  # an image whose shorter side has more pixels is a photograph, not a thumbnail
 _CPU_SIZE = 64  # pixels of large images on a CPU
 _IMBALANCED = 3  # the largest class may have this many times the samples of the smallest
-_MIN_PER_CLASS = 30  # samples that the median class needs before some are held out
+_MIN_PER_CLASS = 30  # samples that the class of median size needs before some are held out
 _MIN_EPOCHS = 5
 _MAX_EPOCHS = 300
 
@@ -81,7 +81,7 @@ def _by_samples(source: Source) -> list[Choice]:
     ]
     if num_samples < 20_000:  # enough steps in an epoch
         batch_size = max(4, min(32, 1 << int(math.log2(max(num_samples, 2) / 8 + 1))))
-        choices[1] = Choice("batch_size", batch_size, f"64 from 20,000 samples on, less for {num_samples:,}")
+        choices[1] = Choice("batch_size", batch_size, f"64 with 20,000 samples or more, less for {num_samples:,}")
     if counts.max() > _IMBALANCED * max(counts.min(), 1):
         reason = "the regulariser asks for all classes equally often, and here they differ"
         choices.append(Choice("lambda_r", 0.0, f"{reason}: {counts.min():,} to {counts.max():,} samples"))

@@ -14,6 +14,7 @@ from dividemix.errors import InputError
 from dividemix.methods import DEFAULT_METHOD, METHODS, find_method
 from dividemix.methods.method import MethodSettings
 from dividemix.settings import REQUIRED, Field, Settings, fields_of, refuse_unknown, setting
+from dividemix.stored import read_yaml
 
 FORMAT = 2  # of a run directory, in its config.yaml
 # Where files are and what computes may change before a run is resumed; what is computed may not. The data's digest
@@ -32,12 +33,12 @@ class Job(Settings):
         "DATA",
     )
     test: str | None = setting(None, "images to test on: a second folder or file of the same kinds", "DATA")
-    trusted: str | None = setting(None, "images whose labels are right, for methods that need some: as test", "DATA")
+    trusted: str | None = setting(None, "images with right labels, only for methods that use them: as test", "DATA")
     root: str | None = setting(None, "the folder, or for CIFAR the archive, that contains a built-in data set", "DIR")
     path_column: str = setting("path", "the table's column of image paths", "NAME")
     label_column: str = setting("label", "the table's column of labels", "NAME")
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
-    memory_gb: float = setting(4.0, "keep images in memory up to this size", "GB", low=0)
+    memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
     limit_train: int | None = setting(None, "use only the first N / C images of each of the C classes", "N", low=1)
     noise: str = setting(
         "none",
@@ -137,14 +138,7 @@ def refuse_unknown_settings(values: Mapping[str, Any], method: str) -> None:
 
 def read_settings(path: Path, *, of_run: bool = False) -> dict[str, Any]:
     """The settings in a YAML file, or in the config.yaml `of_run`, by name. Raises InputError if it cannot be read."""
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: an impossible date
-        raise InputError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-        raise InputError(f"{path}: it must have settings as 'name: value' lines")
+    values = read_yaml(path)
     if values.pop("format", None if of_run else FORMAT) != FORMAT:
         raise InputError(
             f"{path}: made by another version of dividemix; this version cannot read it: train again, or install the"

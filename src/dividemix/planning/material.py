@@ -107,6 +107,10 @@ def gather(
             f"crop_size is {job.settings.crop_size}: the images are {height} x {width} pixels; set a smaller"
             " crop_size or a larger image_size"
         )
+    if job.settings.crop_padding > max(height, width):
+        raise InputError(
+            f"crop_padding is {job.settings.crop_padding}: the images are {height} x {width} pixels; set a smaller one"
+        )
     mean, std = source.mean, source.std
     if mean is None or std is None:
         mean, std = pixel_statistics(source.train_images)

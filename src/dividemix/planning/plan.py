@@ -64,11 +64,11 @@ def make_plan(
 
 def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None) -> Plan:
     """The plan before the data is read. Raises InputError if the request is wrong."""
-    preset = preset or preset_for(str(given["data"]), str(given.get("noise", "none")))
+    data, noise = (JOB_FIELDS[name].checked(given.get(name, JOB_FIELDS[name].default)) for name in ("data", "noise"))
+    preset = preset or preset_for(data, noise)
     if minutes is not None and (preset != DEFAULT or "epochs" in given):
-        raise InputError(
-            f"minutes chooses the epochs of the preset {DEFAULT!r}: give neither epochs nor another preset"
-        )
+        other = "epochs: remove one of them" if "epochs" in given else f"preset {preset}: use preset {DEFAULT} with it"
+        raise InputError(f"minutes cannot be used with {other}")
     method = JOB_FIELDS["method"].checked(given.get("method", find_preset(preset).method))
     refuse_unknown_settings(given, method)
     values, scaled = scaled_preset(preset, method, given)

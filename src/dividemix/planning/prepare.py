@@ -20,6 +20,8 @@ from dividemix.nets.build import build_net
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material, gather
 
+_LARGE_BATCH = 1024  # up to here a batch may be larger than the data: samples are repeated
+
 
 def prepare(
     job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, to_train: bool = True
@@ -34,8 +36,13 @@ def prepare(
     device = choose_device(job.settings.device)
     material = gather(job, device, source, noise)
     shape, num_classes = material.image_shape, len(material.classes)
+    num_samples = len(material.train.labels)
+    if job.settings.batch_size > max(num_samples, _LARGE_BATCH):
+        raise InputError(
+            f"batch_size is {job.settings.batch_size}: the data has {num_samples} samples to train on; it must be at"
+            f" most that, or {_LARGE_BATCH}"
+        )
     if to_train:
-        num_samples = len(material.train.labels)
         s = with_kernels(method, job.settings, num_samples, num_classes=num_classes, shape=shape, device=device)
         job = replace(job, settings=s)
     state = start(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from dividemix.data.spreadsheet import from_field
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 
@@ -32,14 +33,14 @@ class Correction:
 def read_corrections(file: Path) -> list[Correction]:
     """The corrections in the order of the file; InputError, naming the line, if the report page did not write it."""
     table = read_text_table(file, set(COLUMNS))
-    remedy = f"corrections from the report page have {', '.join(COLUMNS)}"
+    remedy = "use the file from Download corrections in report.html"
     columns = {name: table.column(name, remedy) for name in COLUMNS}
     corrections: dict[int, Correction] = {}
     for record in (record for record in table.rows() if not record.is_blank):
         where, num_fields = f"{file}: line {record.line}", len(record.fields)
         if num_fields != len(table.columns):
             raise InputError(f"{where} has {num_fields} fields, the header has {len(table.columns)}: download it again")
-        one = _correction({name: record.value(column) for name, column in columns.items()}, where)
+        one = _correction({name: from_field(record.value(column)) for name, column in columns.items()}, where)
         if one.index in corrections:
             raise InputError(f"{one.where}: sample {one.index} occurs twice: remove one of its lines")
         corrections[one.index] = one

@@ -1,6 +1,7 @@
 """The checkpoints of a run: the whole state of the last epoch, the nets of the best one."""
 
 from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from torch import Tensor
 
@@ -10,6 +11,16 @@ from dividemix.judging.records import EpochRow
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.runs.directory import RunDirectory
+from dividemix.stored import digest_of
+
+
+class Facts(TypedDict):
+    """What the last checkpoint says about itself."""
+
+    epoch: int
+    metrics: str  # digest of the epochs in metrics.jsonl
+    data: str  # digest of the data
+    job: dict[str, Any]
 
 
 def copies(state: State) -> dict[str, Tensor]:
@@ -17,10 +28,19 @@ def copies(state: State) -> dict[str, Tensor]:
     return {name: tensor.detach().to("cpu", copy=True) for name, tensor in state.tensors().items()}
 
 
-def save_last(directory: RunDirectory, tensors: Mapping[str, Tensor], epoch: int, material: Material, job: Job) -> None:
-    """Save all that is needed to resume a run, and what shows that job and data are the same."""
-    facts = {"epoch": epoch, "data": material.digest, "job": job.identity}
-    save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=facts)
+def save_last(
+    directory: RunDirectory, tensors: Mapping[str, Tensor], rows: list[EpochRow], material: Material, job: Job
+) -> None:
+    """Save all that is needed to resume a run, and what shows that epochs, job and data are the same."""
+    epoch = len(rows)
+    facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": job.identity}
+    save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=dict(facts))
+
+
+def rows_digest(rows: list[EpochRow]) -> str:
+    """The digest of the epochs in metrics.jsonl, apart from the times, which equal trainings do not have in common."""
+    times = ("seconds", "profile")
+    return digest_of(b"", [{name: value for name, value in row.items() if name not in times} for row in rows])
 
 
 def save_best(directory: RunDirectory, tensors: Mapping[str, Tensor], row: EpochRow) -> None:

@@ -26,20 +26,20 @@ def create_directory(
     if not numbered:
         refuse_existing(path, overwrite=overwrite)
     path = path.resolve()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_strays(path)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_PARTIAL, dir=path.parent))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be created: {error.strerror}") from error
-    try:
-        with exclusive(partial):  # so that no other process takes it for a stray
+    with ExitStack() as stack:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_strays(path)
+            partial = _locked_partial(path, stack)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be created: {error.strerror}") from error
+        try:
             partial.chmod(0o755)
             fill(partial)
             return _renamed(partial, path, overwrite=overwrite, numbered=numbered)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
@@ -54,27 +54,41 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
         raise InputError(f"{path} has a run already: use resume, overwrite, or another out")
 
 
+def _locked_partial(path: Path, stack: ExitStack) -> Path:
+    """A new directory for the first files, locked so that no other process takes it for a stray."""
+    while True:
+        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_PARTIAL, dir=path.parent))
+        with suppress(InputError, FileNotFoundError):  # taken for a stray before it was locked
+            stack.enter_context(exclusive(partial))
+            if partial.is_dir():
+                return partial
+
+
 def _renamed(partial: Path, path: Path, *, overwrite: bool, numbered: bool) -> Path:
     """Give the partial directory its name; or, if that is taken, the first free one with -2, -3, ... added."""
     others = (path.with_name(f"{path.name}-{number}") for number in count(2))
     for name in chain([path], others if numbered else ()):
         with ExitStack() as stack:
-            old = None
-            if overwrite and (name / "config.yaml").is_file():
-                stack.enter_context(exclusive(name))  # no process trains it
-                old = Path(tempfile.mkdtemp(prefix=f".{name.name}.", suffix=_OLD, dir=name.parent))
-                name.rename(old)  # replaces the empty directory
+            old, is_taken = None, False
+            with suppress(FileNotFoundError):  # another process is replacing it
+                if overwrite and (name / "config.yaml").is_file():
+                    found = name.stat().st_ino
+                    stack.enter_context(exclusive(name))  # no process trains it
+                    if name.stat().st_ino == found:  # and it is what was locked
+                        aside = Path(tempfile.mkdtemp(prefix=f".{name.name}.", suffix=_OLD, dir=name.parent))
+                        old = name.rename(aside)  # replaces the empty directory
             try:
                 partial.rename(name)  # never replaces a directory that has files
             except OSError as error:
-                if old is not None:
-                    old.rename(name)
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                is_taken = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+                if not is_taken:
+                    if old is not None:
+                        old.rename(name)
                     raise
-                continue
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
-        return name
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
+        if not is_taken:
+            return name
     raise InputError(f"{path}: another process has created it meanwhile: use another out")
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -20,13 +21,15 @@ import torch
 
 from dividemix import atomic
 from dividemix.data.source import Skipped, Source
+from dividemix.data.spreadsheet import as_field, from_field
 from dividemix.data.text_table import read_text_table
 from dividemix.engine.processor import num_cores, processor_name
-from dividemix.errors import START_AGAIN, InputError
+from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning
 from dividemix.foreign import refuse_foreign
 from dividemix.judging.label_issues import LabelIssues
-from dividemix.judging.records import EpochRow, RunSummary
+from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
 from dividemix.planning.job import Job, read_settings
+from dividemix.stored import MAX_BYTES, parse_json, read_bytes, read_json
 
 
 class RunDirectory:
@@ -48,7 +51,8 @@ class RunDirectory:
         """The job in config.yaml. Raises InputError if there is none, it is damaged, or it names code to be trusted."""
         path = self.path / "config.yaml"
         if not path.is_file():
-            raise InputError(f"{self.path}: no run here: config.yaml is missing")
+            wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
+            raise InputError(f"{self.path}: not a run directory: {wanted}")
         values = read_settings(path, of_run=True)
         for kind in ("net", "method"):
             refuse_foreign(kind, values.get(kind), path, trusted=trust_net)
@@ -66,32 +70,41 @@ class RunDirectory:
             first, *resumed = [*known, environment]
             self.write_json("env.json", first | ({"resumed": resumed} if resumed else {}))
 
+    def warn_of_another_processor(self, environment: dict[str, Any]) -> None:
+        """Warn if an environment in env.json has another processor or instruction set than this one."""
+        for name in ("processor", "instruction_set"):
+            here, known = environment[name], [one[name] for one in self.read_environments() if name in one]
+            if others := [there for there in known if there != here]:
+                words = f"the {name.replace('_', ' ')} is {here}, earlier epochs had {str(others[0])[:100]}"
+                warnings.warn(f"{self.path}: {words}: bits may differ", OtherProcessorWarning, stacklevel=2)
+                return
+
     def read_environments(self) -> list[dict[str, Any]]:
         """The environments in env.json: that in which the run began, then those in which it was resumed."""
         try:
-            first = json.loads((self.path / "env.json").read_text(encoding="utf-8"))
+            first = read_json(self.path / "env.json", dict[str, Any])
             return [first, *map(dict, first.pop("resumed", []))]
-        except (OSError, ValueError, TypeError, AttributeError):  # damaged: no result depends on it
+        except (ValueError, TypeError):  # damaged: no result depends on it
             return []
 
     def read_summary(self) -> RunSummary:
         """summary.json of a finished run."""
-        summary: RunSummary = json.loads((self.path / "summary.json").read_text(encoding="utf-8"))
-        return summary
+        return read_json(self.path / "summary.json", RunSummary)
 
-    def read_choices(self) -> list[dict[str, Any]]:
+    def read_choices(self) -> list[ChoiceRecord]:
         """The choices in choices.json; none without that file."""
         path = self.path / "choices.json"
+        if not path.exists():
+            return []
         try:
-            choices: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
-        except ValueError as error:
-            raise InputError(f"{path} is damaged ({error}); {START_AGAIN}") from error
-        return choices
+            return read_json(path, list[ChoiceRecord])
+        except InputError as error:
+            raise InputError(f"{error}; {START_AGAIN}") from error
 
     def write_skipped(self, skipped: Sequence[Skipped]) -> None:
         """Write skipped.csv: the files that were skipped, and why."""
         text = io.StringIO()
-        rows = [(one.path.replace("\0", "\\0"), one.reason) for one in skipped]  # csv has no NUL
+        rows = [(as_field(one.path.replace("\0", "\\0")), as_field(one.reason)) for one in skipped]  # csv has no NUL
         csv.writer(text, lineterminator="\n").writerows([("path", "reason"), *rows])
         atomic.write_text(self.path / "skipped.csv", text.getvalue())
 
@@ -118,7 +131,7 @@ class RunDirectory:
         try:
             table = read_text_table(path, {"path", "reason"})
             columns = [table.columns.index(name) for name in ("path", "reason")]
-            return tuple(Skipped(*map(record.value, columns)) for record in table.rows())
+            return tuple(Skipped(*(from_field(record.value(i)) for i in columns)) for record in table.rows())
         except ValueError as error:
             raise InputError(f"{path} is damaged ({error}); {START_AGAIN}") from error
 
@@ -126,13 +139,13 @@ class RunDirectory:
         """The epochs in metrics.jsonl; an incomplete last line is ignored."""
         if not self._metrics.exists():
             return []
+        lines = read_bytes(self._metrics, MAX_BYTES).split(b"\n")[:-1]
         try:
-            lines = self._metrics.read_text(encoding="utf-8").split("\n")
-            rows = [json.loads(line) for line in lines[:-1]]
-        except ValueError as error:
-            raise InputError(f"{self._metrics} is damaged ({error}); {START_AGAIN}") from error
-        if not all(isinstance(row, dict) for row in rows):
-            raise InputError(f"{self._metrics} is damaged (a line is not an object); {START_AGAIN}")
+            rows = [parse_json(line, EpochRow, f"{self._metrics}: line {i}") for i, line in enumerate(lines, start=1)]
+        except InputError as error:
+            raise InputError(f"{error}; {START_AGAIN}") from error
+        if [row["epoch"] for row in rows] != list(range(1, len(rows) + 1)):
+            raise InputError(f"{self._metrics}: damaged (its epochs are not 1, 2, 3, ...); {START_AGAIN}")
         return rows
 
     def write_rows(self, rows: list[EpochRow]) -> None:
@@ -145,10 +158,6 @@ class RunDirectory:
         with atomic.replacing(self.path / "pred_probs.npy") as file:
             np.save(file, issues.pred_probs[issues.order])
 
-    def append_row(self, row: EpochRow) -> None:
-        """Add an epoch to metrics.jsonl, whole or not at all."""
-        self.write_rows([*self.read_rows(), row])
-
 
 def environment(device: torch.device) -> dict[str, Any]:
     """The environment of a training: versions, machine, command."""
@@ -159,6 +168,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "numpy": np.__version__,
         "platform": platform.platform(),
         "processor": processor_name(),
+        "instruction_set": torch.backends.cpu.get_cpu_capability(),
         "num_cores": num_cores(),
         "num_threads": torch.get_num_threads(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),

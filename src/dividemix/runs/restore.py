@@ -6,10 +6,13 @@ from dividemix.data.noise import NoiseSpec, parse_noise
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.engine.state import State
 from dividemix.errors import START_AGAIN, InputError
+from dividemix.judging.records import EpochRow
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
+from dividemix.runs.checkpoints import Facts, rows_digest
 from dividemix.runs.directory import RunDirectory
+from dividemix.stored import check_shape
 
 
 def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool) -> Job:
@@ -29,8 +32,8 @@ def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool) -> Jo
     return replace(job, data=str(directory.data))
 
 
-def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Material, State]:
-    """The run's data, and its state from the last checkpoint. Raises InputError if the checkpoint does not fit."""
+def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Material, State, list[EpochRow]]:
+    """The run's data, its state from the last checkpoint, and its epochs. Raises InputError if one does not fit."""
     path = directory.path
     try:
         tensors, facts = load_checkpoint(directory.last)
@@ -42,8 +45,12 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Mater
     _, material, state = prepare(job, noise=noise, to_train=to_train)
     if directory.data.is_file():
         material = replace(material, skipped=directory.read_skipped())
-    if facts.keys() != {"epoch", "data", "job"}:
-        raise InputError(f"{directory.last}: the checkpoint is damaged; {START_AGAIN}")
+    try:
+        check_shape(facts, Facts)
+    except ValueError as error:
+        raise InputError(f"{directory.last}: the checkpoint is damaged ({error}); {START_AGAIN}") from error
+    if facts["job"].get("method") != job.method:  # before a method that is code would be imported
+        raise InputError(f"{directory.last}: the checkpoint is of another method than {job.method}; {START_AGAIN}")
     trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
     job.require_same(trained, directory.last)  # config.yaml may have been edited
     if facts["data"] != material.digest:
@@ -52,6 +59,13 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Mater
         )
     try:
         state.load(tensors, facts["epoch"])
-    except (KeyError, RuntimeError, ValueError) as error:
+    except (LookupError, RuntimeError, ValueError, TypeError) as error:
         raise InputError(f"{path}: the checkpoint does not fit the net {job.settings.net!r}; {START_AGAIN}") from error
-    return material, state
+    rows = directory.read_rows()[: state.epoch]
+    if len(rows) < state.epoch:
+        raise InputError(
+            f"{path}: metrics.jsonl has {len(rows)} of the {state.epoch} epochs that were trained; {START_AGAIN}"
+        )
+    if rows_digest(rows) != facts["metrics"]:
+        raise InputError(f"{path}: metrics.jsonl is damaged (its epochs are not those that were saved); {START_AGAIN}")
+    return material, state, rows

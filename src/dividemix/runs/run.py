@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix import atomic
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.data.noise import save_noise
 from dividemix.data.source import Source
@@ -17,7 +18,7 @@ from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_stra
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, net_tensors
 from dividemix.engine.writer import Writer
-from dividemix.errors import START_AGAIN, InputError
+from dividemix.errors import InputError
 from dividemix.foreign import is_foreign
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.judging.metrics import metrics_row
@@ -93,7 +94,7 @@ class Run:
             directory.write_json("env.json", environment(material.train.labels.device) | about_weights)
             if material.noise is not None and material.true_labels is not None:
                 save_noise(directory.noise, material.noise, material.true_labels)
-            save_last(directory, copies(state), state.epoch, material, job)
+            save_last(directory, copies(state), [], material, job)
 
         directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
         return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices), weights=weights)
@@ -108,12 +109,7 @@ class Run:
         """
         directory = RunDirectory(Path(path))
         job = same_job(directory, job, trust_net=trust_net)
-        material, state = restore(directory, job, to_train=to_train)
-        rows = directory.read_rows()[: state.epoch]
-        if len(rows) < state.epoch:
-            raise InputError(
-                f"{path}: metrics.jsonl has {len(rows)} of the {state.epoch} epochs that were trained; {START_AGAIN}"
-            )
+        material, state, rows = restore(directory, job, to_train=to_train)
         choices = [Choice(**values) for values in directory.read_choices()]
         return cls(job, directory, material, state, rows, saved_epoch=state.epoch, choices=choices)
 
@@ -127,7 +123,10 @@ class Run:
             raise InputError(f"{error}; use the last one instead") from error
         if facts.get("epoch") != best_epoch(self.rows):  # a process died between two saves
             raise InputError(f"{self.directory.best}: not of the best epoch; resume the run to repair it")
-        self.state.load_nets(tensors)
+        try:
+            self.state.load_nets(tensors)
+        except (KeyError, RuntimeError) as error:
+            raise InputError(f"{self.directory.best}: the checkpoint does not fit the net; use the last one") from error
 
     @contextmanager
     def _kept_nets(self) -> Iterator[None]:
@@ -172,8 +171,13 @@ class Run:
                 raise InputError(f"{self.directory.path}: another process has trained it meanwhile; load it again")
             keep_freed_memory()
             if not self.finished:
-                self.directory.add_environment(environment(self.material.train.labels.device))
+                here = environment(self.material.train.labels.device)
+                if self.state.epoch:
+                    self.directory.warn_of_another_processor(here)
+                self.directory.add_environment(here)
             self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
+            for folder in (self.directory.path, self.directory.path / "model"):
+                atomic.remove_strays(folder)
             for folder in (self.directory.last, self.directory.best):
                 remove_strays(folder)
             self._repair_best()
@@ -242,7 +246,9 @@ class Run:
         summary["num_skipped"] = len(material.skipped)
         set_lambda_u = self.job.values().get("lambda_u")
         late = late_choices(rows, self.kept_epoch, set_lambda_u) if self.choices else []
-        summary["choices"] = [asdict(choice) for choice in self.choices + late]
+        summary["choices"] = [
+            {"name": one.name, "value": one.value, "reason": one.reason} for one in self.choices + late
+        ]
         return summary
 
     def model(self) -> Model:
@@ -280,11 +286,11 @@ class Run:
         self.rows.append(row)
         epoch = self.state.epoch
         is_best = best_epoch(self.rows) == epoch
-        tensors = copies(self.state)
+        tensors, rows = copies(self.state), list(self.rows)
 
         def save() -> None:
-            self.directory.append_row(row)
-            save_last(self.directory, tensors, epoch, self.material, self.job)
+            self.directory.write_rows(rows)
+            save_last(self.directory, tensors, rows, self.material, self.job)
             self.saved_epoch = epoch
             if is_best:
                 save_best(self.directory, tensors, row)

@@ -31,8 +31,8 @@ def read_source(
     """Read a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or your own data.
 
     Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet or .npz file; `test` is
-    another folder or file. `image_size`, `large_size` and `memory_gb` are for image files (see `assemble`), the
-    columns are for tables. Raises InputError, naming what is unknown, missing or wrong.
+    another folder or file. `image_size` and `large_size` are for image files (see `assemble`), `memory_gb` also limits
+    the arrays of an .npz file, the columns are for tables. Raises InputError, naming what is unknown, missing or wrong.
     """
     check_image_size(image_size)
     for given in (data, test):
@@ -49,7 +49,7 @@ def read_source(
             raise InputError(
                 f"image_size {image_size} has no meaning for {data}, whose images are arrays: leave it out"
             )
-        source = read_npz(Path(data)) if built_in is None else resolve_name(built_in.reader)(root)
+        source = read_npz(Path(data), memory_gb=memory_gb) if built_in is None else resolve_name(built_in.reader)(root)
     else:
         train, own_test = _listings(data, path_column, label_column)
         source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
@@ -74,7 +74,7 @@ def with_images_of(
     if _suffix(data) != ".npz":
         found, for_test = _listings(data, path_column, label_column)
         return with_test(source, for_test or found, memory_gb=memory_gb)
-    other = read_npz(Path(data))
+    other = read_npz(Path(data), memory_gb=memory_gb)
     images, labels = other.test_images, other.test_labels
     if images is None or labels is None:
         images, labels = other.train_images, other.train_labels
@@ -94,14 +94,14 @@ def _listings(data: str, path_column: str, label_column: str) -> tuple[Listing, 
 def _check_exists(data: str) -> None:
     """Raise InputError unless the data is an existing folder, or an existing file of a known kind."""
     kinds = (*_TABLES, ".npz")
-    known = f"use {', '.join(BUILT_IN)}, a folder with a subfolder for each class, or a {', '.join(kinds)} file"
+    known = f"a folder with one subfolder for each class, or a {', '.join(kinds[:-1])} or {kinds[-1]} file"
     shown = data if len(data) < 200 else f"{data[:200]}..."
     if not data or not os.path.exists(data):  # noqa: PTH110 (Path.exists raises on names that are too long)
         if _suffix(data) in kinds:
             raise InputError(f"{shown}: no such file")
-        raise InputError(f"unknown data set {shown!r}: {known}")
+        raise InputError(f"{shown!r}: no such file or folder. Give {known}; built-in data sets: {', '.join(BUILT_IN)}")
     if not Path(data).is_dir() and _suffix(data) not in kinds:
-        raise InputError(f"{data}: not an image data set: {known}")
+        raise InputError(f"{data}: not an image data set: give {known}")
 
 
 def _suffix(data: str) -> str:

@@ -14,7 +14,7 @@ from dividemix.data.image_files import MadeWhenRead
 from dividemix.data.images import ImageLike, UnreadableImage
 from dividemix.data.readers.parquet import class_name
 from dividemix.data.source import Images, Source, check_images
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 
 _IMAGE_COLUMNS = ("image", "img", "path")
 
@@ -49,14 +49,16 @@ def read_arrays(
     """
     check_memory(memory_gb)
     images, columns, known = _images(data, "data", path_column, label_column)
-    names = list(classes or known or ()) or None
+    if classes is not None and (isinstance(classes, str) or not _are_texts(_items(classes))):
+        raise InputError(f"classes is {shown(classes)}: must be a list of names (text)")
+    names = list(known or () if classes is None else classes) or None
     if names and len(set(names)) < len(names):
         raise InputError(f"two of the {len(names)} classes have the same name: use different names")
     given = _names(columns if labels is None else labels, names, "labels", len(images))
     truth = None if true_labels is None else _names(true_labels, names, "true_labels", len(images))
     if isinstance(images, np.ndarray):
         if image_size is not None:
-            raise InputError(f"image_size is {image_size}, but data is an array: resize the array itself")
+            raise InputError(f"image_size is {shown(image_size)}, but data is an array: resize the array itself")
         check_images(images, f"{name}: data")
         order = names or natural_sorted(set(given))
         source = Source(
@@ -117,7 +119,7 @@ def _images(
 
 def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
     """An array or tensor as an array of numbers; a list, or an array of objects, as a list; else InputError."""
-    data = _without_torch(data)
+    data = _without_torch(data, where)
     if isinstance(data, np.ndarray) and data.dtype.kind in "biufc":
         return data
     if not isinstance(data, list | tuple | np.ndarray) or (isinstance(data, np.ndarray) and data.ndim != 1):
@@ -125,12 +127,21 @@ def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
             f"{where} is {type(data).__name__}: must be an array, a tensor, a list of images or paths, "
             "or a data set with columns"
         )
-    return [_without_torch(item) for item in data]
+    return [_without_torch(item, f"{where}[{number}]") for number, item in enumerate(data)]
 
 
-def _without_torch(data: Any) -> Any:
-    """A tensor as an array, anything else as it is."""
-    return data.detach().cpu().numpy() if hasattr(data, "detach") else data
+def _without_torch(data: Any, where: str) -> Any:
+    """A tensor as an array, anything else as it is; InputError for a tensor that is sparse or has no values."""
+    if not hasattr(data, "detach"):
+        return data
+    try:
+        dense = data.detach().cpu()
+        if str(dense.dtype) == "torch.bfloat16":  # numpy has no such type, and float32 has all its values
+            dense = dense.float()
+        return dense.numpy()
+    except (TypeError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
+        kind = f"{data.dtype}, {data.layout}, on {data.device}"
+        raise InputError(f"{where} is a tensor ({kind}): must be a dense tensor of numbers, not on meta") from error
 
 
 def as_images(images: NDArray[Any], where: str) -> Images:
@@ -184,11 +195,25 @@ def _paths(images: Sequence[ImageLike]) -> list[str]:
     return [printable(str(file)) if isinstance(file, Path) else f"image {i}" for i, file in enumerate(known)]
 
 
+def _items(values: Any) -> list[Any] | None:
+    """The items of a list or an array; None if it has none."""
+    try:
+        return list(values.tolist() if isinstance(values, np.ndarray) else values)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _are_texts(items: list[Any] | None) -> bool:
+    return items is not None and all(isinstance(item, str) for item in items)
+
+
 def _names(labels: Any, classes: Sequence[str] | None, where: str, num_images: int) -> list[str]:
     if labels is None:
         raise InputError(f"{where} are missing: give one for each image")
-    labels = _without_torch(labels)
-    values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    labels = _without_torch(labels, where)
+    values = None if isinstance(labels, str | bytes) else _items(labels)
+    if values is None:
+        raise InputError(f"{where} is {shown(labels)}: must be a list or an array, one label for each image")
     if len(values) != num_images:
         raise InputError(f"{where} are {len(values)}, but there are {num_images} images: give one for each image")
     names = []
@@ -196,6 +221,6 @@ def _names(labels: Any, classes: Sequence[str] | None, where: str, num_images: i
         name = None if isinstance(value, list | tuple | dict | set) else class_name(value, classes)
         if name is None:
             allowed = "text or an integer" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
-            raise InputError(f"{where}[{number}] is {str(value)[:50]!r}: must be {allowed}")
+            raise InputError(f"{where}[{number}] is {shown(value, 50)}: must be {allowed}")
         names.append(name)
     return names

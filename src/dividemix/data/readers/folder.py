@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dividemix.data.assemble import Listing
 from dividemix.data.classes import natural_key, natural_sorted, printable
-from dividemix.data.images import ImageLike, image_suffixes
+from dividemix.data.images import ImageLike, image_suffixes, is_process_limit
 from dividemix.data.inside import Inside
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.source import Skipped
@@ -81,6 +81,8 @@ def _files(folder: Path, inside: Inside, suffixes: frozenset[str]) -> list[tuple
     found: list[tuple[Path, str]] = []
 
     def unreadable(error: OSError) -> None:
+        if is_process_limit(error):
+            raise error
         found.append((Path(error.filename), f"folder cannot be read: {error.strerror}"))
 
     if folder.is_symlink():

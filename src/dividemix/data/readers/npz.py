@@ -1,5 +1,6 @@
 """Read an .npz file with named arrays."""
 
+import math
 import struct
 import zipfile
 import zlib
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.classes import natural_sorted, numbered
+from dividemix.data.classes import check_text, natural_sorted, numbered
 from dividemix.data.source import Labels, Source, as_labels, check_images
 from dividemix.errors import InputError
 
@@ -24,16 +25,17 @@ _DAMAGE = (
 )
 
 
-def read_npz(path: Path) -> Source:
+def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     """The arrays of an .npz file as a source.
 
     `x_train` is uint8 (N, H, W) or (N, H, W, K), `y_train` is (N,). Optional are `x_test` with `y_test`, `y_true` (true
     training labels, for scoring only), `classes` (names), `paths` (text, one for each training image) and `rows` (the
     positions of the training images in the data that they come from). Labels are integers >= 0, or text in all arrays.
     Without `classes`, the classes are "0", "1", ... up to the highest label or, for text, the texts in `y_train` in
-    natural order. Raises InputError, naming the file and the array, if something is wrong.
+    natural order. Raises InputError, naming the file and the array, if something is wrong, or if the arrays take more
+    than `memory_gb`.
     """
-    arrays = _load(path)
+    arrays = _load(path, memory_gb)
     given = {name: array for name, array in arrays.items() if name in ("x_train", "x_test")}
     images = {name: array[..., np.newaxis] if array.ndim == 3 else array for name, array in given.items()}
     check_images(images["x_train"], f"{path}: x_train")
@@ -83,7 +85,7 @@ def _rows(rows: NDArray[Any], num_train: int, path: Path) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def _load(path: Path) -> dict[str, NDArray[Any]]:
+def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
     """Name -> array: the required arrays, and no unknown ones."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
@@ -93,6 +95,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         # Without pickles, no code in the file can run.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             _check_names(archive.files, path)
+            _check_size(archive.zip, memory_gb, path)
             arrays = {name: archive[name] for name in archive.files}
     except InputError:
         raise
@@ -105,7 +108,16 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
             raise InputError(f"{path}: {name} is not an array: write the file with numpy.savez_compressed")
+        if array.dtype.kind == "U":
+            check_text(array, f"{path}: {name}")
     return arrays
+
+
+def _check_size(archive: zipfile.ZipFile, memory_gb: float, path: Path) -> None:
+    """Raise InputError if the arrays take more than `memory_gb`, before any is unpacked: no more is read than this."""
+    size = sum(member.file_size for member in archive.infolist()) / 1e9
+    if size > memory_gb:
+        raise InputError(f"{path}: its arrays take {size:.1f} GB, memory_gb is {memory_gb:g}: raise it, or use less")
 
 
 def _check_names(names: list[str], path: Path) -> None:

@@ -84,7 +84,7 @@ def _first(names: list[str], candidates: list[str], option: str, table: Path) ->
         if name in names:
             return name
     found = ", ".join(repr(name[:50]) for name in names[:20])
-    raise InputError(f"{table}: no column {candidates[0]!r}, it has {found}: give its name as {option}")
+    raise InputError(f"{table}: no column {candidates[0]!r}, it has {found}: name the right one by {option}")
 
 
 def rows_of(columns: dict[str, list[Any]], image: str, label: str, classes: list[str] | None) -> Iterator[Row]:

@@ -22,8 +22,9 @@ def list_table(
     if path_column == label_column:
         raise InputError(f"{table}: path_column and label_column are both {path_column!r}: name two columns")
     text = read_text_table(table, {path_column, label_column})
-    text.column(path_column, "give its name as path_column")
-    text.column(label_column, "give its name as label_column")
+    other = next((name[:50] for name in text.columns if name not in (path_column, label_column)), "NAME")
+    for name, what in ((path_column, "path"), (label_column, "label")):
+        text.column(name, f"if another column has the {what}s, name it, for example {what}_column {other!r}")
     for name in (path_column, label_column, TRUE_LABEL, SPLIT):
         if text.columns.count(name) > 1:
             raise InputError(f"{table}: {text.columns.count(name)} columns are called {name!r}: rename all but one")

@@ -59,7 +59,10 @@ function clearDecisions() {
 
 /** The corrections as CSV (RFC 4180): fields quoted where necessary, lines ended by CR LF. */
 function correctionsCsv() {
-  const field = (value) => (/[",\r\n]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  const quoted = (value) => (/[",\r\n]|^\s|\s$/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+  // An apostrophe keeps spreadsheet programs from running a formula; `dividemix relabel` takes it off.
+  const isFormula = (value) => /^'*[=+\-@\t\r]/.test(value) && !/^'*[+-]?[0-9]+(\.[0-9]+)?$/.test(value);
+  const field = (value) => quoted(isFormula(value) ? `'${value}` : value);
   const bySample = new Map(DATA.suspects.map((sample) => [sample.index, sample]));
   const lines = [...decisions]
     .filter(([index]) => bySample.has(index))
