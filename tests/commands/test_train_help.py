@@ -28,7 +28,8 @@ def test_the_help_of_train_has_every_setting(capsys: pytest.CaptureFixture[str],
     field = fields_of(group)[name]
     default = str(field.default).lower() if isinstance(field.default, bool) else field.default
     assert f"--{field.name} " in text
-    assert f"{field.doc} [{default}]" in text
+    assert field.doc + ("" if default is None else f" [{default}]") in text
+    assert "[None]" not in text
 
 
 def test_the_settings_of_every_method_have_one_default() -> None:

@@ -407,3 +407,16 @@ def test_progress_counts_finished_steps() -> None:
     seen = [(progress.doing, progress.step, progress.num_steps) for _ in progress.watch("net 1", "abc", 3)]
     assert seen == [("net 1", 0, 3), ("net 1", 1, 3), ("net 1", 2, 3)]
     assert progress.step == 3
+
+
+def test_a_methods_own_tensors_are_saved_and_loaded_in_place() -> None:
+    """An optimiser, or a layer, may hold such a tensor: it must stay the same object."""
+    first, second = (State.start(tiny_nets(num_nets=1), ScheduleSettings()) for _ in range(2))
+    held = torch.zeros(2, requires_grad=True)
+    first.buffers = {"row": torch.tensor([1.0, 2.0]), "curve": torch.arange(3)}
+    second.buffers = {"row": held}
+    second.load(copied(first.tensors()), 4)
+    assert second.buffers["row"] is held
+    assert held.tolist() == [1.0, 2.0]
+    assert second.buffers["curve"].tolist() == [0, 1, 2]
+    assert_same(copied(second.tensors()), copied(first.tensors()))

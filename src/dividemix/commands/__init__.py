@@ -7,8 +7,8 @@ import shutil
 import textwrap
 
 
-def entry(name: str, *texts: str) -> str:
-    """An entry of a list: the name in a column of 16, then each text in lines of its own, wrapped for the terminal."""
-    width, indent = shutil.get_terminal_size().columns, " " * 17
+def entry(name: str, *texts: str, column: int = 16) -> str:
+    """An entry of a list: the name in a column, then each text in lines of its own, wrapped for the terminal."""
+    width, indent = shutil.get_terminal_size().columns, " " * (column + 1)
     wrapper = textwrap.TextWrapper(width, indent, indent, break_long_words=False, break_on_hyphens=False)
-    return f"{name:16} " + "\n".join(map(wrapper.fill, texts)).lstrip()
+    return f"{name:{column}} " + "\n".join(map(wrapper.fill, texts)).lstrip()

@@ -15,10 +15,8 @@ def add(methods: argparse.ArgumentParser) -> None:
 
 
 def _methods(arguments: argparse.Namespace) -> int:
-    for name, method in METHODS.items():
-        about = inspect.getdoc(inspect.getmodule(type(method))) or ""
-        print(entry(name, about.partition("\n")[0]))
-    print(
-        entry("your own", "--method package.module:OBJECT. Settings of a method: dividemix train --method NAME --help")
-    )
+    abouts = {name: inspect.getdoc(inspect.getmodule(type(method))) or "" for name, method in METHODS.items()}
+    abouts["your own"] = "--method package.module:OBJECT. Settings of a method: dividemix train --method NAME --help"
+    for name, about in abouts.items():
+        print(entry(name, about.partition("\n")[0], column=max(map(len, abouts))))
     return 0

@@ -46,6 +46,7 @@ class State:
     draws: torch.Generator  # which samples, permutations, mixing weights
     views: torch.Generator  # augmentation, dropout
     samples: dict[str, Tensor] = field(default_factory=dict)  # by name; dimension 0 is the training sample
+    buffers: dict[str, Tensor] = field(default_factory=dict)  # a method's tensors that are not per sample, by name
     optimizers: dict[str, Optimizer] = field(default_factory=dict)  # of a method's own, by name
     epoch: int = 0
     progress: Progress = field(default_factory=Progress)
@@ -70,7 +71,7 @@ class State:
     def tensors(self) -> dict[str, Tensor]:
         """Everything but the epoch, as named tensors: what a checkpoint stores."""
         named = {"generators.draws": self.draws.get_state(), "generators.views": self.views.get_state()}
-        named |= {f"samples.{name}": tensor for name, tensor in self.samples.items()}
+        named |= _named("samples.", self.samples) | _named("buffers.", self.buffers)
         for name, optimizer in self.optimizers.items():
             named |= _named(f"optimizers.{name}.", _moments(optimizer))
         for k, learner in enumerate(self.learners):
@@ -88,14 +89,8 @@ class State:
         self.epoch = epoch
         self.draws.set_state(named["generators.draws"])
         self.views.set_state(named["generators.views"])
-        before, self.samples = self.samples, {}
-        for name, tensor in under("samples.", named).items():
-            existing = before.get(name)
-            if existing is not None and existing.shape == tensor.shape and existing.dtype == tensor.dtype:
-                self.samples[name] = existing
-                existing.data.copy_(tensor)  # in place, because an optimiser may train it
-            else:
-                self.samples[name] = tensor.clone()
+        self.samples = _taken(self.samples, under("samples.", named))
+        self.buffers = _taken(self.buffers, under("buffers.", named))
         self.load_nets(named)
         for name, optimizer in self.optimizers.items():
             _load_moments(optimizer, under(f"optimizers.{name}.", named))
@@ -134,6 +129,19 @@ def under(prefix: str, named: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def _named(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"{prefix}{name}": tensor for name, tensor in tensors.items()}
+
+
+def _taken(before: Mapping[str, Tensor], named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The named values, in place of those before where shape and type are the same: an optimiser may train them."""
+    taken = {}
+    for name, tensor in named.items():
+        existing = before.get(name)
+        if existing is not None and existing.shape == tensor.shape and existing.dtype == tensor.dtype:
+            taken[name] = existing
+            existing.data.copy_(tensor)
+        else:
+            taken[name] = tensor.clone()
+    return taken
 
 
 def _moments(optimizer: Optimizer) -> dict[str, Tensor]:

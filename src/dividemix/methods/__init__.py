@@ -5,13 +5,49 @@ A new method is one file here with an object `METHOD`, one test, and one line of
 
 from dividemix.errors import InputError
 from dividemix.foreign import import_foreign, is_foreign
-from dividemix.methods import cross_entropy, dividemix, robust
+from dividemix.methods import (
+    abstention,
+    bootstrap,
+    co_teaching,
+    co_teaching_plus,
+    cross_entropy,
+    d2l,
+    decoupling,
+    dividemix,
+    forward_correction,
+    incv,
+    joint_optim,
+    m_correction,
+    mentornet,
+    meta_cleaner,
+    mixup,
+    mlnt,
+    pencil,
+    reweight,
+    robust,
+)
 from dividemix.methods.method import Method
 
 METHODS: dict[str, Method] = {
     "dividemix": dividemix.METHOD,
     "robust": robust.METHOD,
     "cross_entropy": cross_entropy.METHOD,
+    "bootstrap": bootstrap.METHOD,
+    "forward_correction": forward_correction.METHOD,
+    "mixup": mixup.METHOD,
+    "decoupling": decoupling.METHOD,
+    "co_teaching": co_teaching.METHOD,
+    "co_teaching_plus": co_teaching_plus.METHOD,
+    "joint_optim": joint_optim.METHOD,
+    "pencil": pencil.METHOD,
+    "m_correction": m_correction.METHOD,
+    "mentornet": mentornet.METHOD,
+    "d2l": d2l.METHOD,
+    "abstention": abstention.METHOD,
+    "incv": incv.METHOD,
+    "reweight": reweight.METHOD,
+    "mlnt": mlnt.METHOD,
+    "meta_cleaner": meta_cleaner.METHOD,
 }
 DEFAULT_METHOD = "dividemix"
 

@@ -1,0 +1,63 @@
+"""The linear layer that gives a net's logits: found, what goes into it, and given one more output.
+
+Shapes: n images, N samples, D features.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from dividemix.data.draw import sweep
+from dividemix.data.training_data import TrainingData
+from dividemix.errors import InputError
+
+
+def last_linear(net: nn.Module) -> nn.Linear:
+    """The net's last nn.Linear, which gives the logits in all nets of the package.
+
+    Raises:
+        InputError: if it has none.
+    """
+    layers = [module for module in net.modules() if isinstance(module, nn.Linear)]
+    if not layers:
+        raise InputError(f"the net {type(net).__name__} has no nn.Linear, whose features the method needs")
+    return layers[-1]
+
+
+@torch.no_grad()
+def features(net: nn.Module, images: Tensor) -> Tensor:
+    """The input (n, D) of the net's last linear layer for these images."""
+    seen: list[Tensor] = []
+    hook = last_linear(net).register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
+    try:
+        type(net).forward(net, images)  # not net(images): a compiled net ignores new hooks
+    finally:
+        hook.remove()
+    return seen[0]
+
+
+def features_of_all(net: nn.Module, data: TrainingData) -> Tensor:
+    """The features (N, D) float16 of every sample without augmentation, on the CPU.
+
+    Leaves the net in evaluation mode.
+    """
+    num_samples = len(data.labels)
+    net.eval()
+    batches = data.plain(sweep(num_samples, data.at_once))
+    return torch.cat([features(net, x).half().cpu() for x in batches])[:num_samples].clone()
+
+
+def add_output(layer: nn.Module, weight: Tensor, bias: Tensor) -> None:
+    """Give a linear layer one more output, of weight (1, D) and bias (1,), in training mode only.
+
+    The layer's own parameters, and so its names in a checkpoint and its predictions, stay as they are.
+    """
+    plain: Callable[[Tensor], Tensor] = layer.forward
+
+    def forward(features: Tensor) -> Tensor:
+        logits = plain(features)
+        return torch.cat([logits, F.linear(features, weight, bias)], dim=1) if layer.training else logits
+
+    layer.forward = forward

@@ -1,0 +1,59 @@
+"""The layer of the logits. Oracles: the net's own layers, one after the other; a linear layer with one more row."""
+
+import pytest
+import torch
+from tiny import TinyData, TinyNet, tiny_nets, weights_of
+from torch import nn
+
+from dividemix.errors import InputError
+from dividemix.methods.last_layer import add_output, features, features_of_all, last_linear
+from dividemix.methods.method import MethodSettings
+from dividemix.nets.build import NETS, build_net
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_in_every_net_of_the_package_the_last_linear_layer_gives_the_logits(name: str) -> None:
+    shape = (4,) if name == "mlp" else (80, 80, 3) if name == "inception_resnet_v2" else (32, 32, 3)
+    net = build_net(MethodSettings(net=name, net_width=2), num_classes=5, image_shape=shape, seed=0).eval()
+    given: list[torch.Tensor] = []
+    last_linear(net).register_forward_hook(lambda module, args, out: given.append(out))
+    x = torch.randn(2, 4) if name == "mlp" else torch.randn(2, 3, *shape[:2])
+    with torch.no_grad():
+        logits = net(x)
+    assert torch.equal(logits, given[0])
+    assert last_linear(net).out_features == 5
+
+
+def test_a_net_without_a_linear_layer_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^the net Conv2d has no nn\.Linear"):
+        last_linear(nn.Conv2d(1, 1, 1))
+
+
+def test_one_more_output_is_one_more_row_and_only_in_training_mode() -> None:
+    net, plain = TinyNet(0), tiny_nets(num_nets=1)[0]
+    plain.load_state_dict(net.state_dict())
+    before = weights_of(net)
+    weight, bias = torch.randn(1, 8, dtype=torch.float64), torch.randn(1, dtype=torch.float64)
+    wide = nn.Linear(8, 4, dtype=torch.float64)
+    with torch.no_grad():
+        wide.weight.copy_(torch.cat([net.head.weight, weight]))
+        wide.bias.copy_(torch.cat([net.head.bias, bias]))
+    add_output(net.head, weight, bias)
+    features = torch.randn(5, 8, dtype=torch.float64)
+    torch.testing.assert_close(net.head(features), wide(features))
+    images = torch.randn(5, 6, dtype=torch.float64)
+    assert net.train()(images).shape == (5, 4)
+    plain.train()(images)  # moves the BatchNorm statistics alike
+    assert torch.equal(net.eval()(images), plain.eval()(images))
+    assert net.state_dict().keys() == before.keys()
+    assert all(net.state_dict()[name].shape == tensor.shape for name, tensor in before.items())
+
+
+def test_the_features_are_the_input_of_the_layer_for_every_sample() -> None:
+    net, data = TinyNet(0), TinyData(1025)
+    found = features_of_all(net, data)
+    with torch.no_grad():
+        expected = torch.tanh(net.eval().norm(net.body(data.images.flatten(1))))
+    assert torch.equal(found, expected.half())
+    torch.testing.assert_close(features(net, data.images), expected)
+    assert not net.head._forward_pre_hooks
