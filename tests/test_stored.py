@@ -82,8 +82,16 @@ def test_infinite_and_huge_numbers_are_not_numbers() -> None:
     for value in (float("inf"), float("nan")):
         with pytest.raises(ValueError, match="finite"):
             check_shape(value, float)
+    for text in (b"1e999", b"1" + b"0" * 400, b"-1" + b"0" * 400):
+        with pytest.raises(InputError, match="finite"):
+            parse_json(text, float, "here")
+
+
+def test_a_text_without_its_end_takes_no_time() -> None:
+    started = time.monotonic()
     with pytest.raises(InputError):
-        parse_json(b"1e999", float, "here")
+        parse_json(b'{"a": "' + b'\\"' * 500_000, Record, "here")
+    assert time.monotonic() - started < 30  # it took an hour
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+_UMASK = os.umask(0o077)  # read once, when no other thread can write a file meanwhile
+os.umask(_UMASK)
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
@@ -60,9 +63,7 @@ def _mode_of(target: Path) -> int:
     """The permissions of the file that is replaced; for a new file, what the process gives to its files."""
     with contextlib.suppress(OSError):
         return target.stat().st_mode & 0o777
-    umask = os.umask(0)
-    os.umask(umask)
-    return 0o666 & ~umask
+    return 0o666 & ~_UMASK
 
 
 def _sync_folder(folder: Path) -> None:

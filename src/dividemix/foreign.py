@@ -20,15 +20,15 @@ def import_foreign(kind: str, name: str) -> Any:
         InputError: if it cannot be imported.
     """
     module_name, _, attribute = name.partition(":")
-    folder = str(Path.cwd())
-    sys.path.append(folder)
+    before = list(sys.path)
+    sys.path.append(str(Path.cwd()))
     try:
         return getattr(importlib.import_module(module_name), attribute)
     except Exception as error:  # importing foreign code may raise anything
         first_line = (str(error).splitlines() or [""])[0]
         raise InputError(f"{kind} {name!r} cannot be imported: {type(error).__name__}: {first_line}") from error
     finally:
-        sys.path.remove(folder)
+        sys.path[:] = before
 
 
 def refuse_foreign(kind: str, name: Any, where: Path, *, trusted: bool) -> None:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 import re
 import types
 import typing
@@ -14,10 +13,12 @@ import yaml
 from dividemix.errors import InputError, shown
 
 T = TypeVar("T")
-MAX_BYTES = 1 << 30  # metrics.jsonl of a long run has megabytes
+MAX_BYTES = 1 << 30  # of metrics.jsonl, which has megabytes after a long run
+_MAX_JSON_BYTES = 1 << 26
 _MAX_YAML_BYTES = 1 << 20
 _MAX_DEPTH = 50
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')  # texts, and the brackets outside of them
+# Texts, also one without an end, and the brackets outside of them.
+_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def read_json(path: Path, shape: type[T]) -> T:
@@ -26,7 +27,7 @@ def read_json(path: Path, shape: type[T]) -> T:
     Raises:
         InputError: if it cannot be read, is too large or too deep, or has another shape.
     """
-    return parse_json(read_bytes(path, MAX_BYTES), shape, str(path))
+    return parse_json(read_bytes(path, _MAX_JSON_BYTES), shape, str(path))
 
 
 def parse_json(content: bytes, shape: type[T], where: str) -> T:
@@ -103,7 +104,7 @@ def check_shape(value: Any, shape: Any, where: str = "") -> None:
     elif origin is Literal:
         _require(value in arguments, value, f"one of {', '.join(map(str, arguments))}", where)
     elif shape is float:
-        is_number = type(value) in (int, float) and math.isfinite(value)
+        is_number = type(value) in (int, float) and abs(value) < 2**1000  # neither infinite nor NaN
         _require(is_number, value, "a finite number", where)
     else:
         kind = types.NoneType if shape is None else shape

@@ -43,7 +43,7 @@ def test_the_help_has_every_format(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["nowhere", "--format", "pt2"], "nowhere"),
         (["run"], "--format"),
-        (["run", "--format", "tflite"], "pt2"),
+        (["run", "--format", "nothing"], "pt2"),
         (["run", "--format", "pt2", "--out", "run"], "name a file in an existing folder"),
     ],
 )

@@ -65,3 +65,10 @@ def test_changed_data_is_not_resumed(tmp_path: Path, capsys: pytest.CaptureFixtu
     succeed(*QUICK, "--out", "run")
     save_toy(tmp_path, y_train=toy_arrays()["y_train"][::-1].copy())
     assert "other data" in fail(capsys, ["train", "--resume", "--out", "run"])
+
+
+def test_flags_of_a_resumed_run_mean_what_its_method_means() -> None:
+    """Without --method, the text of a flag is read as a setting of the run's own method."""
+    own = ["toy.npz", "--method", "joint_optim", "--net", "small_cnn", "--net_width", "2", "--batch_size", "8"]
+    succeed(*own, "--epochs", "3", "--device", "cpu", "--out", "run", "--preset", "fashion", "--window", "5")
+    succeed("--resume", "--out", "run", "--window", "5")

@@ -121,7 +121,7 @@ def test_black_white_and_single_images_are_looked_at(run: Path, monkeypatch: pyt
 
 
 def test_mistakes_are_told_before_anything_is_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "unknown format 'tflite'; the formats are pt2, onnx" in refused(run, run / "x", "tflite")
+    assert "unknown format 'nothing'; the formats are pt2, onnx" in refused(run, run / "x", "nothing")
     assert "name a file in an existing folder" in refused(run, run / "no" / "model.pt2")
     assert "name a file in an existing folder" in refused(run, run / "model")
     assert "not a run directory or a model: give the directory that dividemix train wrote" in refused(

@@ -245,7 +245,7 @@ def test_a_run_that_another_process_has_trained_meanwhile_is_left_alone(tmp_path
     first, second = Run.load(tmp_path / "run"), Run.load(tmp_path / "run")
     list(first.train())
     before = settled(tmp_path / "run")
-    with pytest.raises(InputError, match="another process has trained it meanwhile"):
+    with pytest.raises(InputError, match="another process has changed it meanwhile"):
         next(second.train())
     assert settled(tmp_path / "run") == before
 
@@ -265,3 +265,12 @@ def test_a_run_whose_last_checkpoint_fails_does_not_look_finished(
     monkeypatch.undo()
     finish(Run.load(tmp_path / "run"))
     assert settled(tmp_path / "run") == settled(trained(tmp_path / "other", toy_job(tmp_path)).directory.path)
+
+
+def test_a_run_does_not_train_into_another_that_took_its_place(tmp_path: Path) -> None:
+    first = Run.create(tmp_path / "run", toy_job(tmp_path, lr=0.01))
+    Run.create(tmp_path / "run", toy_job(tmp_path, lr=0.3), overwrite=True)
+    before = tree(tmp_path / "run")
+    with pytest.raises(InputError, match="another process has changed it meanwhile"):
+        list(first.train())
+    assert tree(tmp_path / "run") == before

@@ -28,7 +28,7 @@ def add(data: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="report which files are ok, missing or damaged", epilog=_EPILOG_CHECK)
     check.add_argument("name", metavar="NAME", choices=_CHECKED, help=", ".join(_CHECKED))
     check.add_argument("--root", metavar="DIR", type=Path, required=True, help="the folder of the data set")
-    decode = "open every image file, which is slow; CIFAR files are always read"
+    decode = "open every image file, which is slow; arrays are always read"
     check.add_argument("--decode", action="store_true", help=decode)
     check.set_defaults(command=_check)
 
@@ -41,7 +41,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
     archive = BUILT_IN[name].archive if name in BUILT_IN else None
     if archive is None and name in _CHECKED:
         raise InputError(
-            f"{name} cannot be fetched, its authors distribute it on request or with a licence: arrange its files as"
+            f"{name} cannot be fetched: get it from its authors, and arrange its files as"
             f" dividemix data check {name} --root DIR prints"
         )
     if archive is None:

@@ -141,13 +141,25 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
             refuse_foreign(kind, given.get(kind), arguments.config, trusted=arguments.trust_net)
     asked = given | flags
     preset = arguments.preset or preset_for(str(asked.get("data", DEMO["data"])), str(asked.get("noise", "none")))
-    method = JOB_FIELDS["method"].checked(asked.get("method", find_preset(preset).method))
+    if "method" not in asked:
+        asked["method"] = _stored_method(arguments) or find_preset(preset).method
+    method = JOB_FIELDS["method"].checked(asked["method"])
     try:
         refuse_unknown_settings(given, method)
     except InputError as error:
         raise InputError(f"{arguments.config}: {error}") from None
     fields = {**JOB_FIELDS, **fields_of(find_method(method).settings)}
     return given | {name: fields[name].from_text(value) if name in fields else value for name, value in flags.items()}
+
+
+def _stored_method(arguments: argparse.Namespace) -> str | None:
+    """The method of the run that is resumed; None if there is no run. Raises InputError if it is code to be trusted."""
+    path = None if arguments.out is None else arguments.out / "config.yaml"
+    if not arguments.resume or path is None or not path.is_file():
+        return None
+    method = read_settings(path, of_run=True).get("method")
+    refuse_foreign("method", method, path, trusted=arguments.trust_net)
+    return method
 
 
 def _resumption(out: Path, given: dict[str, Any], arguments: argparse.Namespace) -> _Planned:

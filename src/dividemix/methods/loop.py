@@ -41,6 +41,9 @@ def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSetting
     number = state.epoch + 1
     if not all(math.isfinite(value) for values in report.losses.values() for value in values):
         raise DivergedError(f"training diverged in epoch {number}: the loss is not finite; try a smaller lr")
+    for name, value in report.figures.items():
+        if not math.isfinite(value):
+            raise DivergedError(f"training diverged in epoch {number}: {name} is not finite; try a smaller lr")
     state.check_finite()
     state.epoch = number
     return replace(report, epoch=number, phase=phase.name, selects=phase.selects, seconds=state.progress.stop_clock())

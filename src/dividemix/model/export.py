@@ -40,7 +40,7 @@ _Predict = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
 
 
 def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> float:
-    """Write the model of a run directory (or a model folder) to the file `out`; "pt2" or "onnx".
+    """Write the model of a run directory (or a model folder) to the file `out`, in one of EXPORT_FORMATS.
 
     Returns the largest difference of a probability from the model's, over random and extreme images. A net that is not
     part of the package is imported only with `trust_net`. Raises InputError if there is no model, its net cannot be
@@ -59,7 +59,7 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
     if not difference <= TOLERANCE:  # NaN counts as one
         raise InputError(
             f"{out}: not written: its probabilities would differ by {difference:.1e} from those of {run}, "
-            f"more than {TOLERANCE:.0e}; try the other format"
+            f"more than {TOLERANCE:.0e}; try another format"
         )
     atomic.write_bytes(out, content)
     return difference

@@ -71,8 +71,8 @@ class RunDirectory:
             self.write_json("env.json", first | ({"resumed": resumed} if resumed else {}))
 
     def warn_of_another_processor(self, environment: dict[str, Any]) -> None:
-        """Warn if an environment in env.json has another processor or instruction set than this one."""
-        for name in ("processor", "instruction_set"):
+        """Warn if an environment in env.json has another device, processor or instruction set than this one."""
+        for name in ("device", "processor", "instruction_set"):
             here, known = environment[name], [one[name] for one in self.read_environments() if name in one]
             if others := [there for there in known if there != here]:
                 words = f"the {name.replace('_', ' ')} is {here}, earlier epochs had {str(others[0])[:100]}"

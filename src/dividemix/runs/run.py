@@ -167,8 +167,10 @@ class Run:
         InputError if another process trains the run, or has trained it since it was loaded.
         """
         with exclusive(self.directory.path):
-            if read_facts(self.directory.last).get("epoch") != self.saved_epoch:
-                raise InputError(f"{self.directory.path}: another process has trained it meanwhile; load it again")
+            facts = read_facts(self.directory.last)
+            known = {"epoch": self.saved_epoch, "data": self.material.digest, "job": self.job.identity}
+            if any(facts.get(name) != value for name, value in known.items()):
+                raise InputError(f"{self.directory.path}: another process has changed it meanwhile; load it again")
             keep_freed_memory()
             if not self.finished:
                 here = environment(self.material.train.labels.device)

@@ -128,7 +128,7 @@ def test_other_processors_have_torchs(
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     assert choose("auto", resnet()) == KernelChoice("torch")
-    with pytest.raises(InputError, match=r"needs Linux and an x86 CPU with AVX2 or AVX-512: use auto or torch$"):
+    with pytest.raises(InputError, match=r"needs Linux and an x86 CPU with AVX2 or AVX-512: use torch$"):
         choose("own", resnet())
 
 
@@ -154,7 +154,7 @@ def test_a_net_in_which_nothing_suits_has_torchs(
     supported: None, nothing_is_compiled: None, make: Callable[[], nn.Module]
 ) -> None:
     assert choose("auto", make()) == KernelChoice("torch")
-    with pytest.raises(InputError, match=r"needs a net with 3 x 3 convolutions of .*: use auto or torch$"):
+    with pytest.raises(InputError, match=r"needs a net with 3 x 3 convolutions of .*: use torch$"):
         choose("own", make())
 
 

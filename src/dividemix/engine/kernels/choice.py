@@ -46,13 +46,13 @@ def choose_kernels(
         if word == "auto":
             return KernelChoice("torch")
         needed = f"a net with {SUITABLE}" if is_supported else "Linux and an x86 CPU with AVX2 or AVX-512"
-        raise InputError(f"kernels is own, which needs {needed}: use auto or torch")
+        raise InputError(f"kernels is own, which needs {needed}: use torch")
     try:
         load_library()
     except OSError as error:
         reason = str(error).partition("\n")[0]
         if word == "own":
-            remedy = "install g++, or name a C++ compiler in the environment variable CXX, or use auto or torch"
+            remedy = "install g++, or name a C++ compiler in the environment variable CXX, or use torch"
             raise InputError(f"kernels is own, which cannot be compiled ({reason}): {remedy}") from error
         if not isinstance(error, FileNotFoundError):  # a machine without a compiler is no surprise
             message = f"our own kernels cannot be compiled, torch's are used ({reason})"
