@@ -58,7 +58,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ["train", "--resume", "--out", "nowhere"],
-            "nowhere: no run to resume: check --out; to start a new run, give its",
+            "nowhere: no run to resume; --out must be a run directory, such as",
         ),
         (["evaluate", "toy.npz"], "toy.npz: not a run directory: give"),
         (["evaluate", "nowhere", "--checkpoint", "first"], "'first'"),

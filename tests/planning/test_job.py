@@ -128,8 +128,14 @@ def test_places_are_settings() -> None:
         ({"method": ["a"]}, r"method is \['a'\]"),
         ({"lr": "fast"}, "lr is 'fast'"),
         ({"epochs": 0}, "epochs is 0"),
-        ({"division": "global"}, "method dividemix has no setting division; its own settings are: warmup_epochs, .*"),
-        ({"method": "cross_entropy", "alpha": 1}, "method cross_entropy has no setting alpha; its own .* are: none$"),
+        (
+            {"division": "global"},
+            "method dividemix has no setting division: leave it out; its own .* are: warmup_epochs, .*",
+        ),
+        (
+            {"method": "cross_entropy", "alpha": 1},
+            "method cross_entropy has no setting alpha: leave it out; its own .* are: none$",
+        ),
         ({"trusted": 5}, "trusted is 5: it must be text"),
     ],
 )

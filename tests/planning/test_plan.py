@@ -125,10 +125,12 @@ def test_data_has_a_preset() -> None:
 @pytest.mark.parametrize("preset", ["default", "cifar10-sym-50"])
 def test_a_given_setting_that_the_method_lacks_is_refused_in_one_line(preset: str) -> None:
     given = {"method": "cross_entropy", "lambda_u": 25.0}
-    expected = "method cross_entropy has no setting lambda_u; its own settings are: none"
+    expected = "method cross_entropy has no setting lambda_u: leave it out; its own settings are: none"
     assert refusal(given, preset=preset) == expected
     line = refusal({"method": "dividemix", "keep_plausible": True}, preset=preset)
-    assert line.startswith("method dividemix has no setting keep_plausible; its own settings are: warmup_epochs, ")
+    assert line.startswith(
+        "method dividemix has no setting keep_plausible: leave it out; its own settings are: warmup_epochs, "
+    )
     assert "keep_all_up_to" not in line
     assert "unknown setting 'lamda_u'; the settings are " in refusal({"lamda_u": 1}, preset=preset)
 
@@ -136,8 +138,8 @@ def test_a_given_setting_that_the_method_lacks_is_refused_in_one_line(preset: st
 @pytest.mark.parametrize(
     ("given", "preset", "other"),
     [
-        ({}, "cifar10-sym-50", "preset cifar10-sym-50: use preset default with it"),
-        ({"data": "fashion"}, None, "preset fashion: use preset default with it"),
+        ({}, "cifar10-sym-50", "preset cifar10-sym-50: remove one of them"),
+        ({"data": "fashion"}, None, "preset fashion: remove one of them"),
         ({"epochs": 5}, None, "epochs: remove one of them"),
         ({"epochs": 5}, "default", "epochs: remove one of them"),
     ],

@@ -52,7 +52,8 @@ class PaperSettings(ScheduleSettings):
         super().check()
         if self.warmup_epochs > self.epochs:
             raise InputError(
-                f"warmup_epochs is {self.warmup_epochs}: it must not exceed epochs ({self.epochs}); set both"
+                f"warmup_epochs is {self.warmup_epochs}: it must be at most epochs ({self.epochs}); lower it, or raise"
+                " epochs"
             )
         if self.batch_size * self.num_views == 1:
             raise InputError("batch_size 1 with num_views 1 gives BatchNorm a single image: raise one of them")

@@ -58,7 +58,10 @@ def make_plan(
 ) -> Plan:
     """The plan of a table or figure; InputError if there is none at this scale, or none with these options."""
     if scale == "mini" and name in ("table3", "table4"):
-        raise InputError(f"{name} has no mini scale, because it needs a real noisy data set: use --scale paper")
+        raise InputError(
+            f"{name} has no mini scale (the default), because it needs a large data set with real noise: use"
+            " --scale paper"
+        )
     given = {"root": root, "weights": weights}
     if name in FIGURES:
         if num_seeds > 1:

@@ -132,7 +132,7 @@ def refuse_unknown_settings(values: Mapping[str, Any], method: str) -> None:
     for name in values:
         if name not in known and any(name in fields_of(other.settings) for other in METHODS.values()):
             own = ", ".join(own_fields(method)) or "none"
-            raise InputError(f"method {method} has no setting {name}; its own settings are: {own}")
+            raise InputError(f"method {method} has no setting {name}: leave it out; its own settings are: {own}")
     refuse_unknown(values, known)
 
 
