@@ -320,7 +320,7 @@ def test_a_run_without_epochs_paths_pictures_or_flags(browser: Any, open_page: C
     assert len(shown(browser)) == 300
     assert not browser.find_elements(By.CSS_SELECTOR, "#training, #losses, #quality, .heat-map, .card img")
     assert [link.text for link in browser.find_elements(By.CSS_SELECTOR, "nav a")] == ["Overview", "Noise", "Review"]
-    assert browser.find_elements(By.CSS_SELECTOR, ".commonest button")
+    assert browser.find_elements(By.CSS_SELECTOR, ".most-frequent button")
     button(browser, "Start reviewing").click()
     press(browser, "c", "no such class")
     assert browser.find_element(By.ID, "choose-options").text == "No class name contains this."

@@ -4,16 +4,16 @@ function showNoise(showPair) {
   const home = $("#noise .noise");
   const { pairs, matrix } = DATA.noise;
   if (matrix) home.append(heatMap(matrix, showPair));
-  home.append(pairs.length ? commonest(pairs, showPair) : h("p", { class: "note" }, "No two classes are confused often."));
+  home.append(pairs.length ? mostFrequent(pairs, showPair) : h("p", { class: "note" }, "No two classes are confused often."));
 }
 
 /** The pairs with the most samples, each a button with a bar. */
-function commonest(pairs, showPair) {
+function mostFrequent(pairs, showPair) {
   const most = pairs[0][2];
   const shown = DATA.noise.matrix ? pairs.slice(0, 10) : pairs;
   return h(
     "div",
-    { class: "commonest" },
+    { class: "most-frequent" },
     h("h3", {}, "Most frequent confusions"),
     h(
       "ol",
