@@ -29,6 +29,10 @@ class CompilationWarning(UserWarning):
     """A net, or a part of it, could not be compiled. It runs uncompiled: slower, with the same result."""
 
 
+class OtherOpinionWarning(UserWarning):
+    """A method cannot give its own opinion of all labels; a mixture over the losses gives it."""
+
+
 class OtherProcessorWarning(UserWarning):
     """A run is resumed on another processor, or with another instruction set: bits of its results may differ."""
 

@@ -3,6 +3,7 @@
 Shapes: K nets, n samples, C classes.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,7 @@ from dividemix.algorithm.sample_losses import evaluated, label_losses
 from dividemix.algorithm.settings import MixtureName
 from dividemix.data.training_data import TrainingData
 from dividemix.engine.state import State
+from dividemix.errors import OtherOpinionWarning
 from dividemix.methods.method import Judgement
 
 
@@ -56,6 +58,13 @@ def judge_by_loss(state: State, data: TrainingData, mixture: MixtureName = "gaus
     seen = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True)
     clean_prob = torch.stack([clean_probability(normalise(losses), mixture)[0] for losses in seen.losses])
     return judgement(seen, clean_prob)
+
+
+def judge_without_own_opinion(state: State, data: TrainingData) -> Judgement:
+    """The opinion by the losses, with a warning: the method has one of its own of the training samples alone."""
+    message = "samples are held out: the method has no opinion of its own of them; all labels are judged by the losses"
+    warnings.warn(message, OtherOpinionWarning, stacklevel=3)
+    return judge_by_loss(state, data)
 
 
 def judgement(seen: Evaluation, clean_prob: Tensor) -> Judgement:

@@ -79,13 +79,15 @@ class ForwardCorrection(Method):
     def judge(self, state: State, data: TrainingData, s: ForwardCorrectionSettings) -> Judgement:
         """The posterior p_y T_yy / sum_i p_i T_iy of the given label y.
 
-        By the loss mixture while T is unknown, and for data other than the training samples.
+        By the loss mixture while T is unknown and, with a warning, for data other than the training samples.
         """
-        from dividemix.methods.evaluation import evaluate, judgement
+        from dividemix.methods.evaluation import evaluate, judge_without_own_opinion, judgement
 
         likelihood = state.samples.get(_LIKELIHOOD)
-        if likelihood is None or len(likelihood) != len(data.labels):
+        if likelihood is None:
             return super().judge(state, data, s)
+        if len(likelihood) != len(data.labels):
+            return judge_without_own_opinion(state, data)
         seen = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True)
         assert seen.pred_probs is not None
         joint = seen.pred_probs.double() * likelihood.double().clamp(min=1e-12)
