@@ -1,4 +1,4 @@
-"""Label noise: a pure function of the true labels, a specification and a seed.
+"""Label noise: a pure function of the true labels, a specification and a seed; instance noise also of the samples.
 
 Each call makes its own generator from the seed. Training never uses it, so runs with the same labels, specification and
 seed get the same noisy labels, whatever else they do.
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.instance_noise import Samples, mistaken_labels
 from dividemix.data.noise_file import Labels, NoisyLabels, compare, load_noise, read_matrix, save_noise
 from dividemix.errors import InputError
 
@@ -64,13 +65,15 @@ def add_noise(
     num_classes: int,
     seed: int,
     similar: Mapping[int, int] | None = None,
+    samples: Samples | None = None,
 ) -> NoisyLabels:
     """The true labels (N,) with noise, drawn from PCG64(seed).
 
     Equal arguments give equal labels. With one seed, the samples chosen at a lower rate are a subset of those chosen
-    at a higher rate. `similar` maps a class to the class it is mistaken for; asymmetric noise needs it. Kind "file"
-    draws nothing: kind, rate and seed of the result are those of the file. Raises InputError for labels that are not
-    N >= 1 integers in [0, C), fewer than two classes, a negative seed, a missing map, or a file for other data.
+    at a higher rate (not with kind "instance"). `similar` maps a class to the class it is mistaken for; asymmetric
+    noise needs it. Instance noise needs the `samples`, images or vectors. Kind "file" draws nothing: kind, rate and
+    seed of the result are those of the file. Raises InputError for labels that are not N >= 1 integers in [0, C), fewer
+    than two classes, a negative seed, a missing map, missing samples, or a file for other data.
     """
     if num_classes < 2:
         raise InputError(f"noise needs at least two classes, the data has {num_classes}")
@@ -85,7 +88,7 @@ def add_noise(
         raise InputError(
             f"labels go from {low} to {high}: with {num_classes} classes, they must be from 0 to {num_classes - 1}"
         )
-    task = _Task(true_labels.astype(np.int64), spec, num_classes, similar)
+    task = _Task(true_labels.astype(np.int64), spec, num_classes, similar, samples)
     make = KINDS[spec.kind]
     if make is None:
         assert spec.path is not None
@@ -102,6 +105,7 @@ class _Task:
     spec: NoiseSpec
     num_classes: int
     similar: Mapping[int, int] | None
+    samples: Samples | None
 
 
 def _at_rate(propose: Callable[[_Task, np.random.Generator], Labels]) -> "_Kind":
@@ -138,6 +142,14 @@ def _similar_class(task: _Task, rng: np.random.Generator) -> Labels:
     return target[task.true_labels]
 
 
+def _instance(task: _Task, rng: np.random.Generator) -> tuple[Labels, float]:
+    """Labels that are wrong by what the samples look like (instance_noise.py)."""
+    if task.samples is None:
+        raise InputError("instance noise depends on the samples, and only labels were given: pass samples")
+    rate = float(task.spec.rate)
+    return mistaken_labels(task.true_labels, task.samples, rate, task.num_classes, rng), rate
+
+
 def _matrix(task: _Task, rng: np.random.Generator) -> tuple[Labels, float]:
     """Draw each label from the row T[i] = P(given | true i) of its class, by inverting the row's cumulative sum."""
     assert task.spec.path is not None
@@ -170,6 +182,7 @@ KINDS: dict[str, _Kind | None] = {
     "symmetric_other": _at_rate(_other_class),
     "asymmetric": _at_rate(_similar_class),
     "pair_flip": _at_rate(lambda task, rng: (task.true_labels + 1) % task.num_classes),
+    "instance": _instance,
     "matrix": _matrix,
     "file": None,  # the labels are in the file
 }

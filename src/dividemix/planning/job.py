@@ -42,7 +42,8 @@ class Job(Settings):
     limit_train: int | None = setting(None, "use only the first N / C images of each of the C classes", "N", low=1)
     noise: str = setting(
         "none",
-        "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, matrix:FILE, file:FILE",
+        "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, instance:0.4, matrix:FILE,"
+        " file:FILE",
         "KIND:RATE",
     )
     holdout: float = setting(

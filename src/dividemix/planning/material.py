@@ -98,7 +98,12 @@ def gather(
             raise InputError(f"noise {job.noise}: {job.data} has noisy labels already; set noise to none")
         true_labels = labels
         noise = add_noise(
-            true_labels, spec, num_classes=len(source.classes), seed=job.settings.seed, similar=source.similar
+            true_labels,
+            spec,
+            num_classes=len(source.classes),
+            seed=job.settings.seed,
+            similar=source.similar,
+            samples=source.train_images,
         )
         labels = noise.labels
     height, width, channels = source.train_images.shape[1:]
