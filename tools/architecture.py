@@ -21,7 +21,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("data", "nets", "engine"),
     (GROUND,),
 )
-_GROUND = ("atomic", "errors", "foreign", "lazy", "lock", "settings", "stored")  # modules that any room may use
+_GROUND = (
+    "atomic",
+    "errors",
+    "foreign",
+    "lazy",
+    "lock",
+    "settings",
+    "stored",
+    "version",
+)  # modules that any room may use
 FILES = {
     ".".join(("dividemix", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))

@@ -6,6 +6,8 @@ Importing this package loads neither torch nor numpy: each name below is importe
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from dividemix.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from dividemix.api import find_label_issues, train
     from dividemix.engine.state import State

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from dividemix.commands import data, evaluate, export, methods, predict, presets, relabel, reproduce, train
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import DivergedError, InputError
+from dividemix.version import __version__
 
 _ORDER = (train, evaluate, predict, export, relabel, presets, methods, reproduce, data)
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
@@ -109,10 +110,8 @@ def _parser(words: Sequence[str]) -> _Parser:
 
 
 class _Version(argparse.Action):
-    """--version. The version is looked up only when this flag is given."""
+    """--version."""
 
     def __call__(self, *_: object, **__: object) -> None:
-        from importlib import metadata
-
-        print(metadata.version("dividemix"))
+        print(__version__)
         raise SystemExit(0)

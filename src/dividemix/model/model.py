@@ -6,7 +6,6 @@ Shapes: N images, H x W pixels, channels 1 or 3, C classes, K nets.
 import json
 import math
 from collections.abc import Iterator, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from dividemix.nets.build import build_net
 from dividemix.nets.settings import NetSettings
 from dividemix.settings import fields_of
 from dividemix.stored import digest_of, read_json
+from dividemix.version import __version__
 
 FORMAT = 1
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
@@ -98,7 +98,7 @@ class Model:
                 "mean": list(self.mean),
                 "std": list(self.std),
             },
-            "versions": {"dividemix": metadata.version("dividemix"), "torch": torch.__version__},
+            "versions": {"dividemix": __version__, "torch": torch.__version__},
         }
 
     def save_pretrained(self, folder: Path | str) -> None:

@@ -12,7 +12,6 @@ import platform
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
 from dividemix.planning.job import Job, read_settings
 from dividemix.stored import MAX_BYTES, parse_json, read_bytes, read_json
+from dividemix.version import __version__
 
 
 class RunDirectory:
@@ -162,7 +162,7 @@ class RunDirectory:
 def environment(device: torch.device) -> dict[str, Any]:
     """The environment of a training: versions, machine, command."""
     return {
-        "dividemix": metadata.version("dividemix"),
+        "dividemix": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
