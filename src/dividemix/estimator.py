@@ -188,7 +188,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float32]:
-        """Probabilities (n, C) of X, the mean over the networks; columns as in classes_."""
+        """Probabilities (n, C) of X, the mean over the networks; columns as in `classes_`."""
         check_is_fitted(self)
         rows, shape = _rows(X)
         rows = validate_data(self, rows, reset=False, dtype=None if shape else _FLOATS)
