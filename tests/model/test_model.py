@@ -242,7 +242,7 @@ def test_without_a_model_there_is_a_hint(tmp_path: Path) -> None:
     ):
         Model.from_pretrained(tmp_path / "nowhere")
     (tmp_path / "config.yaml").write_text("data: x\n")
-    with pytest.raises(InputError, match="no model yet: finish it with dividemix train --resume"):
+    with pytest.raises(InputError, match="no model yet: finish it with dividemix resume"):
         Model.from_pretrained(tmp_path)
 
 

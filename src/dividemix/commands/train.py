@@ -1,10 +1,10 @@
 """dividemix train: plan the runs that the flags ask for, train each in its run directory, print a table."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
@@ -14,10 +14,8 @@ from dividemix.methods.method import MethodSettings
 from dividemix.planning.job import JOB_FIELDS, Job, known_to, own_fields, read_settings, refuse_unknown_settings
 from dividemix.planning.plan import Plan, make_draft, make_plan, scaled_preset
 from dividemix.planning.presets import DEFAULT, DEMO, DEMO_METHODS, find_preset, preset_for
+from dividemix.runs.unfinished import is_run, unfinished_runs
 from dividemix.settings import REQUIRED, Field, fields_of
-
-if TYPE_CHECKING:
-    from dividemix.runs.run import Run
 
 HELP = "train on noisy labels"
 EPILOG = """\
@@ -37,7 +35,11 @@ def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     train.add_argument("--preset", metavar="NAME", help=preset)
     train.add_argument("--minutes", metavar="M", type=float, help="preset default: train for about M minutes")
     train.add_argument("--out", metavar="DIR", type=Path, help="run directory [runs/ and a name]")
-    train.add_argument("--resume", action="store_true", help="continue the run in --out; a new one if there is none")
+    train.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the run in --out, or start it; without DATA and --out, as dividemix resume",
+    )
     train.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     trust = "run the code of your own net or method that a run or --config names: only if you trust it"
     train.add_argument("--trust_net", action="store_true", help=trust)
@@ -101,6 +103,7 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
     """The plans that the arguments ask for: two for the demo, else one."""
     if arguments.resume and arguments.overwrite:
         raise InputError("--resume continues a run, --overwrite replaces it: give one of them")
+    _find_run(arguments)
     given, out = _given(arguments), arguments.out
     if arguments.resume and out is not None and (out / "config.yaml").is_file():
         return [_resumption(out, given, arguments)]
@@ -129,6 +132,27 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
             draft = make_plan(request, preset=arguments.preset, minutes=arguments.minutes)
         planned.append(_Planned(draft, place))
     return planned
+
+
+def _find_run(arguments: argparse.Namespace) -> None:
+    """Take a run directory that is given as DATA for --out; with --resume alone, the newest unfinished run for it.
+
+    Without one, --resume alone continues the demo. Raises InputError if there is nothing to resume.
+    """
+    data = arguments.data
+    if data is not None and data not in BUILT_IN and is_run(Path(data)):
+        if not arguments.resume:
+            raise InputError(f"{data} is a run, not data: dividemix resume {data} continues it")
+        if arguments.out not in (None, Path(data)):
+            raise InputError(f"--resume continues one run, not both {data} and {arguments.out}: give one of them")
+        arguments.data, arguments.out = None, Path(data)
+    elif arguments.resume and (data, arguments.out, arguments.config) == (None, None, None):
+        demos = [path for path in Path("runs").glob(f"{DEMO['data']}-*") if is_run(path)]
+        waiting = unfinished_runs(Path("runs"))
+        if not waiting and not demos:
+            raise InputError("runs: no unfinished run to resume; name DATA to start one")
+        if waiting and waiting[0] not in demos:
+            arguments.out = waiting[0]
 
 
 def _given(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -188,15 +212,13 @@ def _refuse_existing(out: Path, arguments: argparse.Namespace) -> None:
 
 def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
     """Train each plan in its directory, then print the table and where the results are."""
-    from dividemix.display import console, result_table, say, watch
-    from dividemix.engine.interrupts import Interrupted, Interrupts
-    from dividemix.engine.memory import is_out_of_memory
+    from dividemix.display import say
     from dividemix.runs.run import Run
+    from dividemix.session import show_results, train_shown
 
     for one in planned:  # check all of them before the first is trained
         if not one.resumes:
             _refuse_existing(one.out, arguments)
-    summaries = []
     for one in planned:
         plan, out = one.plan, one.out
         if one.resumes:
@@ -205,54 +227,7 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
             run = Run.create(out, plan.job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
             if not arguments.preset and one is planned[0]:
                 say(f"settings that you do not give are those of the preset {plan.preset} (see dividemix presets)")
-        for line in _opening(run):
-            say(line)
-        try:
-            with Interrupts():
-                watch(run)
-        except Interrupted as interrupt:
-            is_code = is_foreign(plan.job.settings.net) or is_foreign(plan.job.method)
-            resume = f"dividemix train --resume --out {out}{' --trust_net' if is_code else ''}"
-            resume = resume if len(planned) == 1 else "the same command and --resume"
-            say(f"stopped by {interrupt}: {_saved(run)}. Continue with: {resume}")
-            return 128 + interrupt.number
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise InputError(f"out of memory: use a smaller --batch_size or --net_width ({_saved(run)})") from None
-        summaries.append(run.directory.read_summary())
-    if any(summary["final_acc"] is not None for summary in summaries):
-        console.print(result_table(summaries))
-    for one, summary in zip(planned, summaries, strict=True):
-        say(
-            f"{one.out}: {summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them;"
-            f" label_issues.csv lists them all, worst first; dividemix predict {one.out} uses the model"
-        )
+        if code := train_shown(run, resume="" if len(planned) == 1 else "the same command and --resume"):
+            return code
+    show_results([one.out for one in planned])
     return 0
-
-
-def _saved(run: "Run") -> str:
-    return f"{run.saved_epoch} of {run.job.settings.epochs} epochs are saved"
-
-
-def _opening(run: "Run") -> Iterator[str]:
-    """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
-    if run.skipped_words is not None:
-        yield run.skipped_words
-    if run.weights is not None:
-        yield str(run.weights)
-    elif run.job.data in BUILT_IN and (weights := BUILT_IN[run.job.data].weights) and not run.state.epoch:
-        yield f"starts from random weights; the paper's runs start from {weights}: --weights FILE"
-    if not run.state.epoch:
-        yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
-    train, noise, s = run.material.train, run.material.noise, run.job.settings
-    words = [
-        f"{run.job.method} on {run.job.data}: {len(train.labels)} images of {len(run.material.classes)} classes",
-        f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",
-        f"{s.net_words}, {s.epochs} epochs, seed {s.seed}",
-    ]
-    if run.finished:
-        words.append("already finished")
-    elif run.state.epoch:
-        words.append(f"resumed after epoch {run.state.epoch}")
-    yield "; ".join(words)

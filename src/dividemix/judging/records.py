@@ -81,6 +81,7 @@ class RunSummary(TypedDict):
     choices: list[ChoiceRecord]
     noise_rate: float  # estimated share of wrong labels
     noise: NotRequired[NoiseSummary]
+    extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
     kept_acc: NotRequired[float | None]
     kept_val_acc: NotRequired[float]
     test_top5: NotRequired[float]

@@ -225,7 +225,7 @@ def _model_folder(path: Path) -> Path:
         if (folder / _CONFIG).is_file():
             return folder
     if (path / "config.yaml").is_file():
-        raise InputError(f"{path}: the run has no model yet: finish it with dividemix train --resume --out {path}")
+        raise InputError(f"{path}: the run has no model yet: finish it with dividemix resume {path}")
     wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
     raise InputError(f"{path}: not a run directory or a model: {wanted}")
 

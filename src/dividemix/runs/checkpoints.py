@@ -1,7 +1,7 @@
 """The checkpoints of a run: the whole state of the last epoch, the nets of the best one."""
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
 
 from torch import Tensor
 
@@ -21,6 +21,7 @@ class Facts(TypedDict):
     metrics: str  # digest of the epochs in metrics.jsonl
     data: str  # digest of the data
     job: dict[str, Any]
+    extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
 
 
 def copies(state: State) -> dict[str, Tensor]:
@@ -29,11 +30,18 @@ def copies(state: State) -> dict[str, Tensor]:
 
 
 def save_last(
-    directory: RunDirectory, tensors: Mapping[str, Tensor], rows: list[EpochRow], material: Material, job: Job
+    directory: RunDirectory,
+    tensors: Mapping[str, Tensor],
+    rows: list[EpochRow],
+    material: Material,
+    job: Job,
+    extended_after: Sequence[int] = (),
 ) -> None:
     """Save all that is needed to resume a run, and what shows that epochs, job and data are the same."""
     epoch = len(rows)
     facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": job.identity}
+    if extended_after:
+        facts["extended_after"] = list(extended_after)
     save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=dict(facts))
 
 

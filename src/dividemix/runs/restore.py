@@ -1,6 +1,7 @@
 """Restore a run from its directory: job, data and state, each verified."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from dividemix.data.noise import NoiseSpec, parse_noise
 from dividemix.engine.checkpoint import load_checkpoint
@@ -12,6 +13,7 @@ from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
 from dividemix.runs.checkpoints import Facts, rows_digest
 from dividemix.runs.directory import RunDirectory
+from dividemix.runs.extension import earlier_end
 from dividemix.stored import check_shape
 
 
@@ -32,8 +34,17 @@ def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool) -> Jo
     return replace(job, data=str(directory.data))
 
 
-def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Material, State, list[EpochRow]]:
-    """The run's data, its state from the last checkpoint, and its epochs. Raises InputError if one does not fit."""
+class Restored(NamedTuple):
+    """What a run directory has: the data, the state of the last checkpoint, the epochs, and when it was extended."""
+
+    material: Material
+    state: State
+    rows: list[EpochRow]
+    extended_after: list[int]
+
+
+def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
+    """The run in a directory, from its last checkpoint. Raises InputError if job, data, state or epochs do not fit."""
     path = directory.path
     try:
         tensors, facts = load_checkpoint(directory.last)
@@ -51,6 +62,10 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Mater
         raise InputError(f"{directory.last}: the checkpoint is damaged ({error}); {START_AGAIN}") from error
     if facts["job"].get("method") != job.method:  # before a method that is code would be imported
         raise InputError(f"{directory.last}: the checkpoint is of another method than {job.method}; {START_AGAIN}")
+    extended_after = facts.get("extended_after", [])
+    if (end := earlier_end(facts, job)) is not None:
+        extended_after = [*extended_after, end]
+        facts["job"]["epochs"] = job.settings.epochs
     trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
     job.require_same(trained, directory.last)  # config.yaml may have been edited
     if facts["data"] != material.digest:
@@ -68,4 +83,4 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> tuple[Mater
         )
     if rows_digest(rows) != facts["metrics"]:
         raise InputError(f"{path}: metrics.jsonl is damaged (its epochs are not those that were saved); {START_AGAIN}")
-    return material, state, rows
+    return Restored(material, state, rows, extended_after)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ from dividemix.foreign import is_foreign
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.judging.metrics import metrics_row
 from dividemix.judging.records import EpochRow, RunSummary
-from dividemix.judging.scoring import class_recall, summarise
-from dividemix.judging.selection import best_epoch, late_choices
+from dividemix.judging.selection import best_epoch
 from dividemix.lock import exclusive
 from dividemix.methods import find_method
 from dividemix.methods.loop import fit
@@ -37,7 +36,9 @@ from dividemix.planning.prepare import prepare
 from dividemix.runs.checkpoints import copies, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
+from dividemix.runs.extension import earlier_end, longer_job
 from dividemix.runs.restore import restore, same_job
+from dividemix.runs.results import summarise_run, write_results
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Run:
     saved_epoch: int
     choices: list[Choice]
     weights: WeightsReport | None = None  # what a new run took from the file of weights
+    extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
     _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
 
     @classmethod
@@ -109,9 +111,31 @@ class Run:
         """
         directory = RunDirectory(Path(path))
         job = same_job(directory, job, trust_net=trust_net)
-        material, state, rows = restore(directory, job, to_train=to_train)
+        found = restore(directory, job, to_train=to_train)
         choices = [Choice(**values) for values in directory.read_choices()]
-        return cls(job, directory, material, state, rows, saved_epoch=state.epoch, choices=choices)
+        return cls(
+            job,
+            directory,
+            found.material,
+            found.state,
+            found.rows,
+            saved_epoch=found.state.epoch,
+            choices=choices,
+            extended_after=found.extended_after,
+        )
+
+    def extend(self, num_epochs: int) -> None:
+        """Give a finished run more epochs, on disk at once (runs/extension.py has the rule); `train` trains them.
+
+        Raises InputError if the run is not finished, or its method cannot go on.
+        """
+        with exclusive(self.directory.path):
+            job = longer_job(self.job, self.state.epoch, num_epochs)
+            stored = self.directory.read_job(trust_net=True)
+            (self.directory.path / "summary.json").unlink(missing_ok=True)  # it is that of a finished run
+            self.directory.write_job(replace(stored, settings=replace(stored.settings, epochs=job.settings.epochs)))
+            self.extended_after.append(self.state.epoch)
+            self.job = job
 
     def load_best(self) -> None:
         """Load the nets of the best epoch. Raises InputError unless its checkpoint is there."""
@@ -129,7 +153,7 @@ class Run:
             raise InputError(f"{self.directory.best}: the checkpoint does not fit the net; use the last one") from error
 
     @contextmanager
-    def _kept_nets(self) -> Iterator[None]:
+    def kept_nets(self) -> Iterator[None]:
         """While inside, the nets are those of the kept epoch."""
         if self.kept_epoch == self.state.epoch:
             yield
@@ -169,6 +193,8 @@ class Run:
         with exclusive(self.directory.path):
             facts = read_facts(self.directory.last)
             known = {"epoch": self.saved_epoch, "data": self.material.digest, "job": self.job.identity}
+            if (end := earlier_end(facts, self.job)) is not None:
+                known["job"] = self.job.identity | {"epochs": end}
             if any(facts.get(name) != value for name, value in known.items()):
                 raise InputError(f"{self.directory.path}: another process has changed it meanwhile; load it again")
             keep_freed_memory()
@@ -221,7 +247,7 @@ class Run:
         """The method's opinion of every given label, by the nets of the kept epoch."""
         if self._issues is None or self._issues[0] != self.state.epoch:
             material = self.material
-            with self._kept_nets():
+            with self.kept_nets():
                 judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
             issues = find_issues(
                 judgement, material.labels, classes=material.classes, paths=material.paths, rows=material.rows
@@ -231,27 +257,7 @@ class Run:
 
     def summary(self) -> RunSummary:
         """The content of summary.json."""
-        material, rows = self.material, self.rows
-        summary = summarise(
-            rows,
-            method=self.job.method,
-            seed=self.job.settings.seed,
-            kept_epoch=self.kept_epoch,
-            noise_rate=self.label_issues().noise_rate,
-        )
-        if (noise := material.noise) is not None:
-            summary["noise"] = {"spec": self.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
-        if material.test is not None:
-            with self._kept_nets():
-                probs = self.test_probs().mean(axis=0)
-            summary["class_recall"] = class_recall(probs, material.test.labels.cpu().numpy(), material.classes)
-        summary["num_skipped"] = len(material.skipped)
-        set_lambda_u = self.job.values().get("lambda_u")
-        late = late_choices(rows, self.kept_epoch, set_lambda_u) if self.choices else []
-        summary["choices"] = [
-            {"name": one.name, "value": one.value, "reason": one.reason} for one in self.choices + late
-        ]
-        return summary
+        return summarise_run(self)
 
     def model(self) -> Model:
         """The nets as they are now, with what is needed to use them."""
@@ -267,11 +273,10 @@ class Run:
         )
 
     def _finish(self) -> None:
-        """Write the results of a finished run: the model, the label issues, and last the summary."""
-        with self._kept_nets():
+        """Write the results of a finished run."""
+        with self.kept_nets():
             self.model().save_pretrained(self.directory.path / "model")
-        self.directory.write_issues(self.label_issues())
-        self.directory.write_json("summary.json", self.summary())
+        write_results(self)
 
     def _repair_best(self) -> None:
         """Save the last epoch as the best one, if it is and a process died between the two saves."""
@@ -292,7 +297,7 @@ class Run:
 
         def save() -> None:
             self.directory.write_rows(rows)
-            save_last(self.directory, tensors, rows, self.material, self.job)
+            save_last(self.directory, tensors, rows, self.material, self.job, self.extended_after)
             self.saved_epoch = epoch
             if is_best:
                 save_best(self.directory, tensors, row)

@@ -1,0 +1,32 @@
+"""Which runs in a folder wait to be resumed. No torch import."""
+
+from pathlib import Path
+
+from dividemix.errors import InputError
+from dividemix.lock import exclusive
+
+
+def is_run(path: Path) -> bool:
+    """Whether the path is a run directory."""
+    return (path / "config.yaml").is_file() and (path / "checkpoints").is_dir()
+
+
+def unfinished_runs(folder: Path) -> list[Path]:
+    """The runs in the folder, or one level deeper, that no process trains and that have no results; newest first."""
+    found = [path.parent for pattern in ("*", "*/*") for path in folder.glob(f"{pattern}/config.yaml")]
+    waiting = [path for path in found if is_run(path) and not (path / "summary.json").exists() and not _is_busy(path)]
+    return sorted(waiting, key=_saved_at, reverse=True)
+
+
+def _saved_at(path: Path) -> float:
+    """When the last epoch was saved."""
+    index = path / "checkpoints" / "last" / "checkpoint.json"
+    return (index if index.exists() else path).stat().st_mtime
+
+
+def _is_busy(path: Path) -> bool:
+    try:
+        with exclusive(path):
+            return False
+    except InputError:
+        return True

@@ -1,0 +1,74 @@
+"""Runs that are trained in a terminal: what is printed before the first epoch, at an interrupt, and at the end."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dividemix.data.builtin import BUILT_IN
+from dividemix.display import console, result_table, say, watch
+from dividemix.engine.interrupts import Interrupted, Interrupts
+from dividemix.engine.memory import is_out_of_memory
+from dividemix.errors import InputError
+from dividemix.foreign import is_foreign
+from dividemix.runs.directory import RunDirectory
+from dividemix.runs.run import Run
+
+
+def train_shown(run: Run, *, resume: str = "") -> int:
+    """Train the run to its end and show it. Returns 0, or the exit code if a signal stopped it.
+
+    `resume` says how to continue a stopped run, if that is not `dividemix resume`.
+    """
+    for line in _opening(run):
+        say(line)
+    try:
+        with Interrupts():
+            watch(run)
+    except Interrupted as interrupt:
+        is_code = is_foreign(run.job.settings.net) or is_foreign(run.job.method)
+        resume = resume or f"dividemix resume {run.directory.path}{' --trust_net' if is_code else ''}"
+        say(f"stopped by {interrupt}: {_saved(run)}. Continue with: {resume}")
+        return 128 + interrupt.number
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise InputError(f"out of memory: use a smaller --batch_size or --net_width ({_saved(run)})") from None
+    return 0
+
+
+def show_results(paths: Sequence[Path]) -> None:
+    """Print the table of finished runs, and where the results of each are."""
+    summaries = [RunDirectory(path).read_summary() for path in paths]
+    if any(summary["final_acc"] is not None for summary in summaries):
+        console.print(result_table(summaries))
+    for path, summary in zip(paths, summaries, strict=True):
+        say(
+            f"{path}: {summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them;"
+            f" label_issues.csv lists them all, worst first; dividemix predict {path} uses the model"
+        )
+
+
+def _saved(run: Run) -> str:
+    return f"{run.saved_epoch} of {run.job.settings.epochs} epochs are saved"
+
+
+def _opening(run: Run) -> Iterator[str]:
+    """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
+    if run.skipped_words is not None:
+        yield run.skipped_words
+    if run.weights is not None:
+        yield str(run.weights)
+    elif run.job.data in BUILT_IN and (weights := BUILT_IN[run.job.data].weights) and not run.state.epoch:
+        yield f"starts from random weights; the paper's runs start from {weights}: --weights FILE"
+    if not run.state.epoch:
+        yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
+    train, noise, s = run.material.train, run.material.noise, run.job.settings
+    words = [
+        f"{run.job.method} on {run.job.data}: {len(train.labels)} images of {len(run.material.classes)} classes",
+        f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",
+        f"{s.net_words}, {s.epochs} epochs, seed {s.seed}",
+    ]
+    if run.finished:
+        words.append("already finished")
+    elif run.state.epoch:
+        words.append(f"resumed after epoch {run.state.epoch}")
+    yield "; ".join(words)
