@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from PIL import Image
+from workshop import fail
 
 from dividemix.cli import main
 
@@ -36,3 +38,74 @@ def test_the_numbers_of_labels_are_printed(
         f"b.png,{expected[1]}",
         "c.png,dog",
     ]
+
+
+ISSUES = """\
+index,path,is_label_issue,label_score,given_label,predicted_label,predicted_prob,clean_prob_1,loss_1
+0,cat/a.png,True,0.01,cat,dog,0.99,0.1,4
+1,cat/b.png,True,0.1,cat,dog,0.8,0.1,3
+2,dog/c.png,False,0.9,dog,dog,0.9,0.9,0.1
+"""
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of three images, and what a run has to say about them."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("cat/a.png", "cat/b.png", "dog/c.png"):
+        path = Path("photos", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8)).save(path)
+    Path("run").mkdir()
+    Path("run", "label_issues.csv").write_text(ISSUES)
+
+
+def images_in(folder: str) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*.png"))
+
+
+def test_sure_suggestions_are_accepted_without_a_browser(photos: None, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["relabel", "photos", "--run", "run", "--accept-above", "0.95"]
+    assert main(words) == 0
+    assert capsys.readouterr().out.endswith("photos_corrected.csv: 1 label changed, 0 kept, 0 undecided\n")
+    lines = ["path,label", "photos/cat/a.png,dog", "photos/cat/b.png,cat", "photos/dog/c.png,dog"]
+    assert Path("photos_corrected.csv").read_text().split() == lines
+    assert main([*words, "--copy-to", "clean"]) == 0
+    assert capsys.readouterr().out == "clean: 3 images; 1 label changed, 0 kept, 0 undecided\n"
+    assert images_in("clean") == ["cat/b.png", "dog/a.png", "dog/c.png"]
+    assert images_in("photos") == ["cat/a.png", "cat/b.png", "dog/c.png"]
+
+
+def test_the_stored_review_of_a_run_is_applied(photos: None, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run", "review").mkdir()
+    Path("run", "review", "corrections.csv").write_text(
+        "index,path,given_label,new_label,action\n"
+        "0,cat/a.png,cat,,delete\n1,cat/b.png,cat,,ambiguous\n2,dog/c.png,dog,dog,keep\n"
+    )
+    assert main(["relabel", "photos", "--run", "run", "--copy_to", "clean"]) == 0
+    assert capsys.readouterr().out == (
+        "clean: 2 images; 0 labels changed, 1 kept, 0 undecided, 1 deleted, 1 ambiguous\n"
+    )
+    assert images_in("clean") == ["cat/b.png", "dog/c.png"]
+    assert main(["relabel", "photos", "--run", "run", "--copy_to", "less", "--drop_ambiguous"]) == 0
+    assert images_in("less") == ["dog/c.png"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no decisions: give corrections.csv from the report, or --run RUN"),
+        (["--accept_above", "0.9"], "--accept_above is for the suggestions of a run: add --run RUN"),
+        (["--run", "run"], "run: no label was reviewed: use dividemix review run, or accept_above 0.95"),
+        (["--run", "run", "--accept_above", "95"], "--accept_above is 95: must be a number from 0 to 1, such as 0.95"),
+        (["--run", "photos", "--accept_above", "0.9"], "photos: not a run directory"),
+        (["--run", "run", "--accept_above", "0", "--copy_to", "photos"], "photos: exists and is not empty"),
+        (["--run", "run", "--accept_above", "0", "--out", "taken.csv"], "taken.csv: exists with another content"),
+        (["--run", "run", "--accept_above", "0", "--out", "x.csv", "--copy_to", "y"], "give one of them"),
+    ],
+)
+def test_mistakes_are_one_line_and_change_nothing(
+    photos: None, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    Path("taken.csv").write_text("precious")
+    assert message in fail(capsys, ["relabel", "photos", *words])

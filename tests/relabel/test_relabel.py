@@ -12,7 +12,8 @@ from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.table import list_table
 from dividemix.errors import InputError
-from dividemix.relabel.relabel import Relabelled, default_out, relabel
+from dividemix.relabel.corrections import corrections_csv, read_corrections
+from dividemix.relabel.relabel import Relabelled, default_out, relabel, without_ambiguous
 
 HEADER = "index,path,given_label,new_label,action\r\n"
 CORRECTIONS = (
@@ -259,7 +260,7 @@ class TestNpz:
     def labels(self, folder: Path, lines: str, **arrays: Any) -> list[int]:
         """Labels 0, 1, 0, 1 after these corrections."""
         np.savez(folder / "d.npz", x_train=np.zeros((4, 8, 8), np.uint8), y_train=np.array([0, 1, 0, 1]), **arrays)
-        relabel(folder / "d.npz", write(folder / "c.csv", HEADER + lines), folder / "out.npz")
+        relabel(folder / "d.npz", write(folder / "c.csv", HEADER + lines), folder / "out.npz", overwrite=True)
         labels: list[int] = read_npz(folder / "out.npz").train_labels.tolist()
         return labels
 
@@ -298,6 +299,89 @@ class TestNpz:
         index = limited.rows[1]
         relabel(tmp_path / "d.npz", write(tmp_path / "c.csv", f"{HEADER}{index},,1,0,accept\r\n"), tmp_path / "o.npz")
         assert read_npz(tmp_path / "o.npz").train_labels.tolist() == [0, 0, 0, 0, 1]
+
+
+class TestDecisionsWithoutALabel:
+    """Deleted samples are gone, ambiguous ones stay as they were; with `without_ambiguous` they are gone as well."""
+
+    LINES = "0,{0},cat,,delete\r\n1,{1},dog,,ambiguous\r\n2,{2},cat,dog,accept\r\n"
+
+    def corrections(self, folder: Path, names: Sequence[str]) -> Path:
+        return write(folder / "c.csv", HEADER + self.LINES.format(*names))
+
+    def test_of_a_table(self, tmp_path: Path) -> None:
+        table = write(tmp_path / "t.csv", 'path,label,x\na,cat,"1\n2"\n"b",dog,3\nc,cat,4\nd,dog,5\n')
+        counts = relabel(table, self.corrections(tmp_path, "abc"), tmp_path / "out.csv")
+        assert (tmp_path / "out.csv").read_text() == 'path,label,x\n"b",dog,3\nc,dog,4\nd,dog,5\n'
+        assert counts == Relabelled(num_changed=1, num_kept=0, num_skipped=0, num_deleted=1, num_ambiguous=1)
+        decided = without_ambiguous(read_corrections(tmp_path / "c.csv"))
+        relabel(table, decided, tmp_path / "less.csv")
+        assert (tmp_path / "less.csv").read_text() == "path,label,x\nc,dog,4\nd,dog,5\n"
+
+    def test_of_a_folder(self, tmp_path: Path) -> None:
+        names = ["cat/a.png", "dog/b.png", "cat/c.png"]
+        images(tmp_path / "p", [*names, "dog/d.png"])
+        relabel(tmp_path / "p", self.corrections(tmp_path, names), tmp_path / "p.csv")
+        assert (tmp_path / "p.csv").read_text() == "path,label\np/cat/c.png,dog\np/dog/b.png,dog\np/dog/d.png,dog\n"
+
+    def test_of_an_npz_file(self, tmp_path: Path) -> None:
+        arrays: dict[str, Any] = {
+            "x_train": np.arange(5 * 64, dtype=np.uint16).astype(np.uint8).reshape(5, 8, 8),
+            "y_train": np.array(["cat", "dog", "cat", "dog", "cat"]),
+            "y_true": np.array(["dog", "dog", "dog", "cat", "cat"]),
+            "paths": np.array(list("abcde")),
+            "rows": np.array([0, 1, 2, 9, 7]),
+            "x_test": np.zeros((2, 8, 8), np.uint8),
+            "y_test": np.array(["cat", "dog"]),
+        }
+        np.savez(tmp_path / "d.npz", **arrays)
+        relabel(tmp_path / "d.npz", self.corrections(tmp_path, "abc"), tmp_path / "out.npz")
+        with np.load(tmp_path / "out.npz") as out:
+            assert out["y_train"].tolist() == ["dog", "dog", "dog", "cat"]
+            for name in ("x_train", "y_true", "paths", "rows"):
+                assert np.array_equal(out[name], arrays[name][1:])
+            for name in ("x_test", "y_test"):
+                assert np.array_equal(out[name], arrays[name])
+        assert read_npz(tmp_path / "out.npz").rows.tolist() == [1, 2, 9, 7]
+
+    def test_of_a_parquet_table(self, tmp_path: Path) -> None:
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = arrow.table({"path": list("abcd"), "label": ["cat", "dog", "cat", "dog"], "x": [1, 2, 3, 4]})
+        parquet.write_table(table, tmp_path / "t.parquet")
+        relabel(tmp_path / "t.parquet", self.corrections(tmp_path, "abc"), tmp_path / "out.parquet")
+        out = parquet.read_table(tmp_path / "out.parquet")
+        assert out.to_pydict() == {"path": ["b", "c", "d"], "label": ["dog", "dog", "dog"], "x": [2, 3, 4]}
+        assert out.schema.equals(table.schema, check_metadata=True)
+
+    def test_a_new_label_beside_such_a_decision_is_ignored(self, tmp_path: Path) -> None:
+        """The action says what to do."""
+        file = write(tmp_path / "c.csv", HEADER + "0,a,cat,dog,delete\r\n1,b,cat,dog,ambiguous\r\n")
+        assert [one.new_label for one in read_corrections(file)] == ["", ""]
+
+    def test_written_and_read_again_they_are_the_same(self, tmp_path: Path) -> None:
+        """With texts that a spreadsheet would run, or that need quotes."""
+        names = ("=a", 'b,"x"', "c\nd")
+        quoted = ["'=a", '"b,""x"""', '"c\nd"']
+        first = read_corrections(self.corrections(tmp_path, quoted))
+        assert [one.path for one in first] == list(names)
+        again = read_corrections(write(tmp_path / "again.csv", corrections_csv(first)))
+        facts = ("index", "path", "given_label", "new_label", "action")
+        assert [[getattr(one, fact) for fact in facts] for one in again] == [
+            [getattr(one, fact) for fact in facts] for one in first
+        ]
+
+
+def test_an_existing_file_is_not_overwritten_silently(tmp_path: Path, corrections: Path) -> None:
+    """The same content again is no change, so a repeated command succeeds."""
+    table = write(tmp_path / "t.csv", "path,label\na.png,cat\nsub/b.png,dog\nc.png,cat\nd.png,cat\n")
+    out = write(tmp_path / "out.csv", "precious")
+    with pytest.raises(InputError, match=r"out\.csv: exists with another content: choose another out, or overwrite it"):
+        relabel(table, corrections, out)
+    assert out.read_text() == "precious"
+    relabel(table, corrections, out, overwrite=True)
+    relabel(table, corrections, out)
+    assert list_table(out)[0].labels == ["dog", "dog", "cat", "big cat"]
 
 
 TABLE = "path,label\na.png,cat\nb.png,dog\n"

@@ -1,16 +1,31 @@
-"""dividemix relabel: apply the corrections made in a report to a copy of the data's labels."""
+"""dividemix relabel: apply the decisions of a review to a copy of the data's labels, or to a cleaned folder."""
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-HELP = "apply the corrections downloaded from a report"
+from dividemix.errors import InputError
+
+if TYPE_CHECKING:
+    from dividemix.relabel.relabel import Relabelled
+
+HELP = "apply the decisions of a review: write corrected labels or a cleaned folder"
 
 
 def add(relabel: argparse.ArgumentParser) -> None:
     """Add the flags of relabel."""
     relabel.add_argument("data", metavar="DATA", type=Path, help="the folder or file that was trained on")
-    relabel.add_argument("corrections", metavar="CORRECTIONS", type=Path, help="corrections.csv from the report")
+    corrections = "corrections.csv, downloaded from the report [the decisions of dividemix review on --run]"
+    relabel.add_argument("corrections", metavar="CORRECTIONS", nargs="?", type=Path, help=corrections)
+    relabel.add_argument("--run", metavar="RUN", type=Path, help="the run directory whose review is applied")
+    above = "with --run: also accept suggestions for flagged labels with at least this probability, without a review"
+    relabel.add_argument("--accept_above", metavar="P", type=float, help=above)
     relabel.add_argument("--out", metavar="FILE", type=Path, help="the file to write [next to DATA]")
+    copy = "write a folder with one subfolder per class instead: hard links to the images where possible, else copies"
+    relabel.add_argument("--copy_to", metavar="DIR", type=Path, help=copy)
+    ambiguous = "leave out samples that were called ambiguous [they keep their label]"
+    relabel.add_argument("--drop_ambiguous", action="store_true", help=ambiguous)
+    relabel.add_argument("--overwrite", action="store_true", help="replace the file --out if it exists")
     relabel.add_argument(
         "--path_column", metavar="NAME", default="path", help="the table's column of image paths [path]"
     )
@@ -19,11 +34,40 @@ def add(relabel: argparse.ArgumentParser) -> None:
 
 
 def _relabel(arguments: argparse.Namespace) -> int:
-    from dividemix.relabel.relabel import default_out, relabel
+    from dividemix.relabel.cleaned_folder import write_cleaned_folder
+    from dividemix.relabel.corrections import read_corrections
+    from dividemix.relabel.relabel import Relabelled, default_out, relabel, without_ambiguous
+    from dividemix.relabel.run_decisions import decisions_of
 
-    out: Path = arguments.out or default_out(arguments.data)
+    data, file, run = arguments.data, arguments.corrections, arguments.run
+    if run is None and arguments.accept_above is not None:
+        raise InputError("accept_above is for the suggestions of a run: add --run RUN")
+    if file is None and run is None:
+        raise InputError("no decisions: give corrections.csv from the report, or --run RUN for those of its review")
+    if arguments.out is not None and arguments.copy_to is not None:
+        raise InputError("--out writes a file, --copy_to a folder: give one of them")
+    decided = None if file is None else read_corrections(file)
+    if run is not None:
+        decided = decisions_of(run, decided, accept_above=arguments.accept_above)
+    assert decided is not None
+    numbers = Relabelled.of(decided)
+    applied = without_ambiguous(decided) if arguments.drop_ambiguous else decided
     columns = {"path_column": arguments.path_column, "label_column": arguments.label_column}
-    done = relabel(arguments.data, arguments.corrections, out, **columns)
-    labels = "label" if done.num_changed == 1 else "labels"
-    print(f"{out}: {done.num_changed} {labels} changed, {done.num_kept} kept, {done.num_skipped} undecided")
+    if arguments.copy_to is not None:
+        num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns)
+        print(f"{arguments.copy_to}: {num_images} images; {_words(numbers)}")
+        return 0
+    out = arguments.out or default_out(data)
+    if file is not None and out.resolve() == file.resolve():
+        raise InputError(f"{out}: is an input and would be overwritten: choose another name for the corrected labels")
+    relabel(data, applied, out, **columns, overwrite=arguments.overwrite)
+    print(f"{out}: {_words(numbers)}")
     return 0
+
+
+def _words(done: "Relabelled") -> str:
+    """The numbers of decisions in words; deleted and ambiguous samples only if there are any."""
+    words = f"{done.num_changed} {'label' if done.num_changed == 1 else 'labels'} changed"
+    words += f", {done.num_kept} kept, {done.num_skipped} undecided"
+    more = {"deleted": done.num_deleted, "ambiguous": done.num_ambiguous}
+    return words + "".join(f", {number} {name}" for name, number in more.items() if number)

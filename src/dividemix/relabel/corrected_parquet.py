@@ -1,4 +1,4 @@
-"""Change labels in a .parquet table (pyarrow, an extra); all other columns and the metadata stay."""
+"""Change labels in a .parquet table (pyarrow, an extra), drop deleted rows; all other columns and the metadata stay."""
 
 import importlib
 import io
@@ -27,16 +27,21 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
     values, field = columns[label], whole.schema.field(label)
     known = {class_name(value, classes): value for value in reversed(values)}
     is_number = arrow.types.is_integer(field.type) or arrow.types.is_floating(field.type)
-    for row, one in by_path(decided, named, table, own_images).items():
-        values[row] = _value(one, known, classes, is_number, table)
+    changes = by_path(decided, named, table, own_images)
+    for row, one in changes.items():
+        if one.changes:
+            values[row] = _value(one, known, classes, is_number, table)
     try:
         column = arrow.array(values, type=field.type)
     except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{table}: column {label!r} has type {field.type}, which does not fit a new label: choose an existing class"
         ) from error
+    corrected = whole.set_column(names.index(label), field, column)
+    if deleted := {row for row, one in changes.items() if one.deletes}:
+        corrected = corrected.take([row for row in range(len(values)) if row not in deleted])
     file = io.BytesIO()
-    parquet.write_table(whole.set_column(names.index(label), field, column), file)
+    parquet.write_table(corrected, file)
     return file.getvalue()
 
 

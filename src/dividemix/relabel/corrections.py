@@ -1,28 +1,39 @@
-"""Read the reviewer's corrections, which the report page writes, and match them with the rows of the data."""
+"""The reviewer's corrections: read the file that the report writes, write it, match it with the rows of the data."""
 
+import csv
+import io
 import os
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from dividemix.data.spreadsheet import from_field
+from dividemix.data.spreadsheet import as_field, from_field
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 
 COLUMNS = ("index", "path", "given_label", "new_label", "action")
-ACTIONS = ("keep", "accept", "choose", "skip")
+ACTIONS = ("keep", "accept", "choose", "skip", "delete", "ambiguous")
 FOREIGN = "the corrections are for other data, or have been applied already"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Correction:
-    """One line: a sample, its given label and its new label, which is empty if the reviewer skipped the sample."""
+    """One line: a sample, its given label, its new label, and what the reviewer did.
+
+    The new label is empty if the reviewer skipped or deleted the sample, or called it ambiguous.
+    """
 
     where: str  # File and line, for error messages
     index: int
     path: str
     given_label: str
     new_label: str
+    action: str  # one of ACTIONS
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the sample is not to be in the corrected data."""
+        return self.action == "delete"
 
     @property
     def changes(self) -> bool:
@@ -47,17 +58,28 @@ def read_corrections(file: Path) -> list[Correction]:
     return list(corrections.values())
 
 
+def corrections_csv(corrections: Sequence[Correction]) -> str:
+    """The text of a file of corrections, in their order."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for one in corrections:
+        texts = (one.path, one.given_label, one.new_label, one.action)
+        writer.writerow((one.index, *map(as_field, texts)))
+    return text.getvalue()
+
+
 def _correction(values: Mapping[str, str], where: str) -> Correction:
-    index, action = values["index"], values["action"]
+    index, action, given = values["index"], values["action"], values["given_label"]
     if not (index.isascii() and index.isdigit() and len(index) < 19):
         raise InputError(f"{where}: index is {index[:50]!r}: must be an integer >= 0")
     if action not in ACTIONS:
         raise InputError(f"{where}: action is {action[:50]!r}: must be one of {', '.join(ACTIONS)}")
-    new_label = {"keep": values["given_label"], "skip": ""}.get(action, values["new_label"])
-    if action != "skip" and not new_label:
+    new_label = {"keep": given, "accept": values["new_label"], "choose": values["new_label"]}.get(action, "")
+    if action in ("keep", "accept", "choose") and not new_label:
         raise InputError(f"{where}: action is {action}, but there is no label: name the class, or skip the sample")
     return Correction(
-        where=where, index=int(index), path=values["path"], given_label=values["given_label"], new_label=new_label
+        where=where, index=int(index), path=values["path"], given_label=given, new_label=new_label, action=action
     )
 
 
@@ -67,7 +89,7 @@ def by_path(
     data: Path,
     own_images: Set[int] = frozenset(),
 ) -> dict[int, Correction]:
-    """Row -> its correction, for the rows (path, label) whose label changes: all rows with the path of a correction.
+    """Row -> its correction, for the rows (path, label) that change or go: all rows with the path of a correction.
 
     Rows in `own_images` contain their image, and their path is only a name. If several rows have that name, the index
     of the correction selects the row. Raises InputError if no row has the path, or if a row's label is not the given
@@ -91,7 +113,7 @@ def by_path(
             )
         for row in same:
             check_given(one, rows[row][1], f"{data} has {one.path[:200]!r}")
-            if one.changes:
+            if one.changes or one.deletes:
                 changes[row] = one
     return changes
 

@@ -2,8 +2,9 @@
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,24 +22,66 @@ from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_gi
 
 @dataclass(frozen=True, kw_only=True)
 class Relabelled:
-    """The number of samples whose label the reviewer changed, kept, or skipped."""
+    """The number of samples whose label the reviewer changed or kept, and of those skipped, deleted or ambiguous."""
 
     num_changed: int
     num_kept: int
     num_skipped: int
+    num_deleted: int = 0
+    num_ambiguous: int = 0
+
+    @classmethod
+    def of(cls, decided: Sequence[Correction]) -> "Relabelled":
+        """The numbers of these corrections."""
+        actions = Counter(one.action for one in decided)
+        return cls(
+            num_changed=sum(one.changes for one in decided),
+            num_kept=sum(one.new_label == one.given_label for one in decided),
+            num_skipped=actions["skip"],
+            num_deleted=actions["delete"],
+            num_ambiguous=actions["ambiguous"],
+        )
 
 
 def relabel(
-    data: Path, corrections: Path, out: Path, *, path_column: str = "path", label_column: str = "label"
+    data: Path,
+    corrections: Path | Sequence[Correction],
+    out: Path,
+    *,
+    path_column: str = "path",
+    label_column: str = "label",
+    overwrite: bool = False,
 ) -> Relabelled:
     """Write the content of `data` with the corrected labels to `out`; `dividemix train OUT` reads it.
 
-    A .csv or .tsv table keeps all bytes of the records whose label does not change. A .parquet table keeps its other
-    columns and its metadata, an .npz file its other arrays. For a folder with a subfolder per class, `out` becomes a
-    .csv table of its images, with a column `split` if the folder has test images. Paths in a table are relative to it,
-    so `out` must be in the folder of the table; for a folder of images, in it, next to it or above it. Raises
-    InputError for corrections that do not fit the data, and for an `out` from which images cannot be found.
+    `corrections` are a file of them, or what was read from one. Deleted samples are left out, ambiguous ones keep their
+    label. A .csv or .tsv table keeps all bytes of the records whose label does not change. A .parquet table keeps its
+    other columns and its metadata, an .npz file its other arrays. For a folder with a subfolder per class, `out`
+    becomes a .csv table of its images, with a column `split` if the folder has test images. Paths in a table are
+    relative to it, so `out` must be in the folder of the table; for a folder of images, in it, next to it or above it.
+    Raises InputError for corrections that do not fit the data, for an `out` from which images cannot be found, and if
+    `out` exists with another content, unless `overwrite`.
     """
+    kind = kind_of(data)
+    decided = read_corrections(corrections) if isinstance(corrections, Path) else list(corrections)
+    _check_out(data, corrections if isinstance(corrections, Path) else None, out, kind)
+    if kind in _TABLES:
+        content = _TABLES[kind](data, decided, path_column, label_column)
+    else:
+        content = _corrected_npz(data, decided) if kind == ".npz" else _folder_as_table(data, decided, out)
+    if out.exists() and out.is_file() and not overwrite and out.read_bytes() != content:
+        raise InputError(f"{out}: exists with another content: choose another out, or overwrite it")
+    atomic.write_bytes(out, content)
+    return Relabelled.of(decided)
+
+
+def without_ambiguous(decided: Sequence[Correction]) -> list[Correction]:
+    """The corrections, with the ambiguous samples deleted."""
+    return [replace(one, action="delete") if one.action == "ambiguous" else one for one in decided]
+
+
+def kind_of(data: Path) -> str:
+    """The kind of data, a folder or the extension of a file. Raises InputError if it cannot be corrected."""
     if not data.exists():
         raise InputError(f"{data}: no such file or folder")
     kind = "folder" if data.is_dir() else data.suffix.lower()
@@ -46,18 +89,7 @@ def relabel(
         raise InputError(
             f"{data}: must be a folder with one subfolder per class, or a .csv, .tsv, .parquet or .npz file"
         )
-    _check_out(data, corrections, out, kind)
-    decided = read_corrections(corrections)
-    if kind in _TABLES:
-        content = _TABLES[kind](data, decided, path_column, label_column)
-    else:
-        content = _corrected_npz(data, decided) if kind == ".npz" else _folder_as_table(data, decided, out)
-    atomic.write_bytes(out, content)
-    return Relabelled(
-        num_changed=sum(one.changes for one in decided),
-        num_kept=sum(one.new_label == one.given_label for one in decided),
-        num_skipped=sum(not one.new_label for one in decided),
-    )
+    return kind
 
 
 def default_out(data: Path) -> Path:
@@ -67,7 +99,7 @@ def default_out(data: Path) -> Path:
     return data.with_name(f"{data.stem}_corrected{data.suffix}")
 
 
-def _check_out(data: Path, corrections: Path, out: Path, kind: str) -> None:
+def _check_out(data: Path, corrections: Path | None, out: Path, kind: str) -> None:
     """Raise InputError unless `out` has the right extension, overwrites no input, and its paths reach the images."""
     suffix = ".csv" if kind == "folder" else kind
     if out.suffix.lower() != suffix:
@@ -76,7 +108,7 @@ def _check_out(data: Path, corrections: Path, out: Path, kind: str) -> None:
         raise InputError(f"{out}: no folder {out.parent}: create it, or choose another")
     if out.is_dir():
         raise InputError(f"{out}: is a folder: give the name of a file")
-    if out.resolve() in (data.resolve(), corrections.resolve()):
+    if out.resolve() in (data.resolve(), corrections and corrections.resolve()):
         raise InputError(f"{out}: is an input and would be overwritten: choose another name for the corrected labels")
     home, own = out.resolve().parent, data.resolve()
     if not (kind == ".npz" or own.parent == home or (kind == "folder" and own.is_relative_to(home))):
@@ -90,8 +122,12 @@ def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> 
     """A .csv table of the images in a folder, with paths relative to the folder of `out`."""
     train, test = list_folder(folder)
     rows = dict(enumerate(zip(train.paths, train.labels, strict=True)))
-    new = {row: one.new_label for row, one in by_path(decided, rows, folder).items()}
-    lines = [(path, new.get(row, label), "train") for row, (path, label) in rows.items()]
+    new = by_path(decided, rows, folder)
+    lines = [
+        (path, new[row].new_label if row in new else label, "train")
+        for row, (path, label) in rows.items()
+        if row not in new or not new[row].deletes
+    ]
     if test:
         lines += [(path, label, "test") for path, label in zip(test.paths, test.labels, strict=True)]
     below = folder.resolve().relative_to(out.resolve().parent)
@@ -104,31 +140,37 @@ def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> 
 
 
 def _corrected_text(table: Path, decided: Sequence[Correction], path_column: str, label_column: str) -> bytes:
-    """A .csv or .tsv table in which only the records of changed labels are written again."""
+    """A .csv or .tsv table in which only the records of changed labels are written again, and deleted ones are gone."""
     list_table(table, path_column=path_column, label_column=label_column)  # raises unless it is such a table
     text = read_text_table(table, {path_column, label_column})
     path, label = text.columns.index(path_column), text.columns.index(label_column)
     records = [one for one in text.rows() if len(one.fields) == len(text.columns) and one.value(path)]
     rows = {row: (record.value(path), record.value(label)) for row, record in enumerate(records)}
     for row, one in by_path(decided, rows, table).items():
-        records[row].replace(label, one.new_label, text.delimiter)
+        if one.deletes:
+            records[row].text = ""
+        else:
+            records[row].replace(label, one.new_label, text.delimiter)
     return text.content(records)
 
 
 def _corrected_npz(file: Path, decided: Sequence[Correction]) -> bytes:
-    """The arrays of an .npz file, with the changed labels in y_train."""
+    """The arrays of an .npz file, with the changed labels in y_train and without the deleted training samples."""
     source = read_npz(file)
     with np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     given = arrays["y_train"]
     labels, is_text = given.tolist(), given.dtype.kind == "U"
+    is_left = np.ones(len(labels), dtype=np.bool_)
     for one in decided:
         place = _place(one, source, file)
         check_given(one, source.classes[source.train_labels[place]], f"{file} has y_train[{place}]")
+        is_left[place] = not one.deletes
         if one.changes:
             number = None if is_text and "classes" not in arrays else class_number(one, source.classes, file)
             labels[place] = one.new_label if is_text else number
     arrays["y_train"] = np.array(labels, dtype=None if is_text else given.dtype)
+    arrays |= {name: arrays[name][is_left] for name in _OF_TRAINING if name in arrays and not is_left.all()}
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     return content.getvalue()
@@ -148,6 +190,7 @@ def _place(one: Correction, source: Source, file: Path) -> int:
     return int(places[0])
 
 
+_OF_TRAINING = ("x_train", "y_train", "y_true", "paths", "rows")  # arrays with an entry for each training sample
 _TABLES: dict[str, Callable[[Path, Sequence[Correction], str, str], bytes]] = {
     ".csv": _corrected_text,
     ".tsv": _corrected_text,

@@ -1,0 +1,47 @@
+"""The decisions on a run: those of its review, and suggestions that are accepted because the networks are sure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dividemix.errors import InputError
+from dividemix.judging.issue_table import read_issue_table
+from dividemix.relabel.corrections import Correction, read_corrections
+
+
+def review_file(run: Path) -> Path:
+    """The file in which `dividemix review` stores the decisions on a run."""
+    return run / "review" / "corrections.csv"
+
+
+def decisions_of(
+    run: Path, decided: Sequence[Correction] | None = None, *, accept_above: float | None = None
+) -> list[Correction]:
+    """The decisions on a run: `decided` or, without them, those of its review.
+
+    With `accept_above`, also the suggestion for each flagged label without a decision whose probability is at least
+    this. Raises InputError if there is no run, no review and nothing to accept, or the number is not in [0, 1].
+    """
+    if accept_above is not None and not 0 <= accept_above <= 1:
+        raise InputError(f"accept_above is {accept_above:g}: must be a number from 0 to 1, such as 0.95")
+    issues = read_issue_table(run)
+    file = review_file(run)
+    if decided is None and not file.is_file() and accept_above is None:
+        raise InputError(f"{run}: no label was reviewed: use dividemix review {run}, or accept_above 0.95")
+    if decided is None:
+        decided = read_corrections(file) if file.is_file() else []
+    if accept_above is None:
+        return list(decided)
+    known = {one.index for one in decided}
+    accepted = [
+        Correction(
+            where=f"{run / 'label_issues.csv'}: sample {one.index}",
+            index=one.index,
+            path=one.path,
+            given_label=one.given_label,
+            new_label=one.predicted_label,
+            action="accept",
+        )
+        for one in issues
+        if one.is_label_issue and one.predicted_prob >= accept_above and one.index not in known
+    ]
+    return [*decided, *accepted]
