@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.readers.arrays import read_arrays
-from dividemix.display import watch
+from dividemix.display import say, watch
 from dividemix.errors import InputError
 from dividemix.planning.plan import make_plan
 from dividemix.report.of_run import write_report
@@ -68,6 +68,8 @@ def train(
         numbered=out is None,
     )
     if progress:
+        for note in run.material.notes:
+            say(note)
         watch(run)
     else:
         for _ in run.train():

@@ -55,6 +55,7 @@ def _opening(run: Run) -> Iterator[str]:
     """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
     if run.skipped_words is not None:
         yield run.skipped_words
+    yield from run.material.notes
     if run.weights is not None:
         yield str(run.weights)
     elif run.job.data in BUILT_IN and (weights := BUILT_IN[run.job.data].weights) and not run.state.epoch:

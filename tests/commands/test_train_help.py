@@ -76,7 +76,7 @@ def test_the_help_of_train_has_every_other_flag(capsys: pytest.CaptureFixture[st
     ("names", "value"),
     [
         ("test trusted", "DATA"),
-        ("root", "DIR"),
+        ("root image_root", "DIR"),
         ("weights", "FILE"),
         ("path_column label_column method", "NAME"),
         ("image_size", "PIXELS"),

@@ -63,6 +63,41 @@ def test_images_of_one_small_size_are_taken_as_they_are() -> None:
     assert source.skipped == ()
 
 
+@pytest.mark.parametrize(
+    ("num_odd", "channels", "note"),
+    [
+        (1, 1, "grey images: 199 of 200 are; 1 colour image is converted to grey"),
+        (2, 1, "grey images: 198 of 200 are; 2 colour images are converted to grey"),
+        (3, 3, "colour images: 3 of 200 are; 197 grey images are converted to colour"),
+        (199, 3, "colour images: 199 of 200 are; 1 grey image is converted to colour"),
+    ],
+)
+def test_nearly_all_images_decide_about_colour(num_odd: int, channels: int, note: str) -> None:
+    """One colour file among grey ones doubled the network, and nothing was said."""
+    grey, colour = encoded(pixels(0, channels=1)), encoded(pixels(1))
+    source = assemble(listing([colour] * num_odd + [grey] * (200 - num_odd)))
+    assert source.train_images.shape == (200, 8, 8, channels)
+    assert source.notes == (note,)
+    np.testing.assert_array_equal(source.train_images[-1], np.repeat(pixels(0, channels=1), channels, axis=2))
+    if channels == 1:
+        luma = pixels(1) @ np.array([0.299, 0.587, 0.114])
+        np.testing.assert_allclose(source.train_images[0, ..., 0], luma, atol=1)
+
+
+def test_nearly_all_images_decide_about_the_size() -> None:
+    """One odd size turned 28 pixels into 32, and nothing was said."""
+    odd, usual = encoded(pixels(0, 40, 30)), encoded(pixels(1, 28, 28))
+    source = assemble(listing([odd] * 2 + [usual] * 198))
+    assert source.train_images.shape == (200, 28, 28, 3)
+    assert source.notes == ("28 x 28 pixels: 198 of 200 images; 2 others are resized",)
+    np.testing.assert_array_equal(source.train_images[-1], pixels(1, 28, 28))
+    source = assemble(listing([odd] * 3 + [usual] * 197))
+    assert source.train_images.shape == (200, 32, 32, 3)
+    assert source.notes == (
+        "all images are resized to 32 x 32 pixels: they have 2 sizes from 28 x 28 to 40 x 30 pixels",
+    )
+
+
 def test_one_channel_only_if_all_are_grey() -> None:
     assert assemble(of_sizes((8, 8), (8, 8), channels=1)).train_images.shape == (2, 8, 8, 1)
     mixed = assemble(listing([encoded(pixels(0, channels=1)), encoded(pixels(1))]))

@@ -57,24 +57,101 @@ def test_what_is_not_an_image_is_listed_and_what_is_hidden_is_not(tmp_path: Path
     }
 
 
-def test_links_are_followed_only_inside(tmp_path: Path) -> None:
+def test_links_are_followed(tmp_path: Path) -> None:
+    """As DVC, git-annex and the cache of Hugging Face lay files out: the images are elsewhere, under other names."""
+    photos, store = tmp_path / "photos", tmp_path / "store"
+    images = make(store, "blobs/3f2a", "blobs/77c1", "dogs/1.png", "dogs/deep/2.png", "cats/1.png")
+    (photos / "cat").mkdir(parents=True)
+    (photos / "cat/1.png").symlink_to(store / "blobs/3f2a")
+    (photos / "cat/2.png").symlink_to(os.path.relpath(store / "blobs/77c1", photos / "cat"))
+    (photos / "cat/more").symlink_to(store / "cats")
+    (photos / "dog").symlink_to(store / "dogs")
+    source = read_source(str(photos))
+    assert source.paths == ("cat/1.png", "cat/2.png", "cat/more/1.png", "dog/1.png", "dog/deep/2.png")
+    np.testing.assert_array_equal(source.train_images, images[[0, 1, 4, 2, 3]])
+    assert names(source) == ["cat"] * 3 + ["dog"] * 2
+    assert source.skipped == ()
+
+
+def test_links_that_lead_around_end_and_are_listed(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
-    make(photos, "a/1.png", "b/1.png")
-    write_png(tmp_path / "secret.png", 7)
-    (photos / "a/inside.png").symlink_to(photos / "b/1.png")
-    (photos / "a/outside.png").symlink_to(tmp_path / "secret.png")
+    make(photos, "a/1.png", "b/1.png", "b/x/2.png")
     (photos / "a/up").symlink_to(photos)
+    (photos / "a/self").symlink_to(photos / "a")
     (photos / "b/dangling.png").symlink_to(photos / "b/none.png")
+    (photos / "b/x/y").symlink_to(photos / "b")
+    (photos / "b/z").symlink_to(photos / "b/x")
     (photos / "c").symlink_to(tmp_path)
     source = read_source(str(photos))
-    assert source.paths == ("a/1.png", "a/inside.png", "b/1.png")
+    assert source.paths == ("a/1.png", "b/1.png", "b/x/2.png")
     assert set(source.skipped) == {
-        Skipped("a/outside.png", "link that leads out of the folder"),
-        Skipped("a/up", "link to a folder: not followed"),
-        Skipped("b/dangling.png", "no such file"),
-        Skipped("c", "link to a folder: not followed"),
+        Skipped("a/up", "link to a folder around it: not followed"),
+        Skipped("a/self", "link to a folder around it: not followed"),
+        Skipped("b/dangling.png", "link to a file that does not exist"),
+        Skipped("b/x/y", "link to a folder around it: not followed"),
+        Skipped("b/z", "link to a folder that is read already"),
+        Skipped("c", "link to a folder around it: not followed"),
         Skipped("c", "class folder without images: skipped"),
     }
+
+
+def test_a_file_under_two_names_is_one_sample_of_a_class(tmp_path: Path) -> None:
+    """The same file in two classes stays two samples: one of the labels is wrong, and that is to be found."""
+    photos = tmp_path / "photos"
+    make(photos, "train/a/1.png", "train/b/1.png", "test/b/2.png")
+    (photos / "train/a/0.png").symlink_to(photos / "train/a/1.png")
+    os.link(photos / "train/a/1.png", photos / "train/a/2.png")
+    (photos / "train/b/a.png").symlink_to(photos / "train/a/1.png")
+    (photos / "test/b/1.png").symlink_to(photos / "train/b/1.png")
+    source = read_source(str(photos))
+    assert source.paths is not None
+    assert source.paths[1:] == ("train/b/1.png", "train/b/a.png")
+    notes = {one.path: one.reason for one in source.skipped}
+    assert {source.paths[0], *notes} == {*(f"train/a/{number}.png" for number in range(3)), "test/b/1.png"}
+    assert notes.pop("test/b/1.png") == "test set: the same file as train/b/1.png"
+    assert set(notes.values()) == {f"the same file as {source.paths[0]}"}
+    assert source.test_labels is not None
+    assert len(source.test_labels) == 1
+
+
+@pytest.mark.parametrize(
+    ("paths", "meant"),
+    [
+        (["photos/cat/1.png", "photos/dog/1.png"], "photos"),
+        (["data/photos/cat/1.png", "data/photos/dog/x/1.png"], "data/photos"),
+        (["photos/train/cat/1.png", "photos/train/dog/1.png", "photos/test/cat/2.png"], "photos"),
+        (["train/cat/1.png", "train/dog/1.png"], "train"),
+    ],
+)
+def test_a_folder_one_level_too_high_is_named(tmp_path: Path, paths: list[str], meant: str) -> None:
+    make(tmp_path, *paths)
+    (tmp_path / "runs/old").mkdir(parents=True)
+    (tmp_path / "runs/old/report.html").touch()
+    with pytest.raises(InputError) as caught:
+        read_source(str(tmp_path))
+    assert str(caught.value).endswith(
+        f"all its images are in one folder, {meant}, whose subfolders seem to be the classes: "
+        f"give {tmp_path / meant} as data"
+    )
+
+
+@pytest.mark.parametrize(
+    ("paths", "note"),
+    [
+        ([*(f"photos/{name}/{n}.png" for name in "abcd" for n in range(3)), "docs/logo.png"], "12 of 13 images are in"),
+        (["2019/cat/1.png", "2019/dog/1.png", "2020/cat/1.png", "2020/dog/1.png"], "same subfolders, cat, dog: if"),
+        (["cat/1.png", "cat/2.png", "dog/1.png"], None),
+        (["cat/indoors/1.png", "cat/outdoors/1.png", "dog/1.png", "dog/2.png"], None),
+        (["cat/1.png", *(f"cat/{name}/{n}.png" for name in "ab" for n in range(9)), "dog/1.png"], None),
+    ],
+)
+def test_classes_that_may_be_one_level_too_high_are_trained_with_a_note(
+    tmp_path: Path, paths: list[str], note: str | None
+) -> None:
+    """A class may have subfolders, such as one for each camera: that cannot be an error."""
+    make(tmp_path, *paths)
+    notes = read_source(str(tmp_path)).notes
+    assert (notes == ()) if note is None else (len(notes) == 1 and note in notes[0])
 
 
 def test_the_folder_may_itself_be_a_link(tmp_path: Path) -> None:

@@ -158,12 +158,12 @@ def test_tables_folders_and_arrays_can_be_mixed(folder: Path) -> None:
 
 
 def test_rows_that_are_left_out(folder: Path) -> None:
-    (folder.parent / "outside.png").write_bytes(encoded(pixels(0)))
-    (folder / "link.png").symlink_to(folder.parent / "outside.png")
+    (folder / "link.png").symlink_to(folder / "img/1.png")
+    (folder / "gone.png").symlink_to(folder / "img/gone.png")
     bad = {
-        ("../outside.png", "cat"): "line 6: path leaves the table's folder",
-        (str(folder / "img/4.png"), "cat"): "line 7: absolute path: paths are relative to the table's folder",
-        ("link.png", "cat"): "line 8: path leaves the table's folder",
+        (str(folder / "img/0.png"), "cat"): "line 6: same image as line 2",
+        ("link.png", "dog"): "line 7: same image as line 3",
+        ("gone.png", "cat"): "link to a file that does not exist",
         ("img/none.png", "cat"): "no such file",
         ("img/4.png", " "): "line 10: no label",
         ("img", "cat"): "not a file",
@@ -179,6 +179,31 @@ def test_rows_that_are_left_out(folder: Path) -> None:
     expected = {Skipped(path, reason) for (path, _), reason in bad.items()} | {Skipped("line 15", "line 15: no image")}
     assert set(source.skipped) == expected
     assert len(source.train_labels) == 4 + 9
+
+
+def test_images_may_be_anywhere(folder: Path) -> None:
+    """Labels in a project, images on another disk: absolute paths, paths upwards, links."""
+    (folder / "project").mkdir()
+    (folder / "project/link.png").symlink_to(folder / "img/2.png")
+    (folder / "project/more").symlink_to(folder / "img")
+    rows = [["../img/0.png", "cat"], [str(folder / "img/1.png"), "dog"], ["link.png", "cat"], ["more/3.png", "dog"]]
+    source = read(folder / "project", [HEADER, *rows])
+    check(source)
+    assert source.paths == tuple(path for path, _ in rows)
+    assert source.skipped == ()
+
+
+def test_paths_start_from_the_image_root(folder: Path) -> None:
+    (folder / "project").mkdir()
+    rows = [["0.png", "cat"], ["1.png", "dog"], ["../img/2.png", "cat"], [str(folder / "img/3.png"), "dog"]]
+    check(read(folder / "project", [HEADER, *rows], image_root=folder / "img"))
+    split = [[*HEADER, "split"], *([*row, "train"] for row in rows), ["4.png", "dog", "test"]]
+    source = read(folder / "project", split, image_root=folder / "img")
+    np.testing.assert_array_equal(source.test_images, pixels(4)[np.newaxis])
+    with pytest.raises(InputError, match=r"3 of 4: '0\.png': no such file; .* start from .*project: set image_root"):
+        read(folder / "project", [HEADER, *rows[:2], ["2.png", "cat"], rows[3]])
+    with pytest.raises(InputError, match=r"^image_root is .*none: no such folder"):
+        read(folder / "project", [HEADER, *ROWS], image_root=folder / "none")
 
 
 def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:

@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.classes import natural_sorted, numbered
+from dividemix.data.common_shape import LARGE, common_channels, common_size
 from dividemix.data.image_files import ImageFiles, image_digest
 from dividemix.data.images import ImageLike, probe, read_image, result_or_reason
 from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
 from dividemix.errors import InputError, shown
-
-_SMALL = 96  # images with sides of at most this many pixels keep their size
-LARGE = 224  # larger images get this size, for which the networks for large images are made
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +40,8 @@ class Listing:
     skipped: Sequence[Skipped] = ()  # Images that the reader skipped; they count as unusable
     ignored: Sequence[Skipped] = ()
     """Files that are not images, and classes that are absent: reported, not counted as unusable."""
+    notes: Sequence[str] = ()  # What the user should know about how the data was read
+    remedy: str = ""  # What to do if many files do not exist: the end of that message
 
 
 def assemble(
@@ -49,11 +49,8 @@ def assemble(
 ) -> Source:
     """Return the images as a source without test images.
 
-    All images get one size. With `image_size` it is a square of that size. Else, if all have the same size and no side
-    is longer than 96, they keep it. Else it is a square: of the median shorter side, rounded to a multiple of 8 and at
-    least 16, or of `large_size` if that median is more than 96. Images have one channel if all are grey, else three.
-    They are held in memory if they fit in `memory_gb`. Raises InputError if more than half of them cannot be read, or
-    fewer than two images or classes remain.
+    All images get one shape (data/common_shape.py). They are held in memory if they fit in `memory_gb`. Raises
+    InputError if more than half of them cannot be read, or fewer than two images or classes remain.
     """
     check_memory(memory_gb)
     headers = list(map_each(partial(result_or_reason, probe, listing.files), range(len(listing.files))))
@@ -61,8 +58,9 @@ def assemble(
     failed = [Skipped(listing.paths[row], header) for row, header in enumerate(headers) if isinstance(header, str)]
     check_enough(listing, failed)
     sizes = np.array([headers[row][:2] for row in readable])
-    channels = 1 if all(headers[row][2] for row in readable) else 3
-    shape = (*_common_size(sizes, image_size, large_size), channels)
+    channels, notes = common_channels([bool(headers[row][2]) for row in readable])
+    (height, width), about_size = common_size(sizes, image_size, large_size)
+    shape, notes = (height, width, channels), [*listing.notes, *notes, *about_size]
     decoded = _decode(listing, readable, shape, memory_gb * 1e9)
     failed += decoded.failed
     check_enough(listing, failed)
@@ -77,7 +75,7 @@ def assemble(
             "at least two images in two classes are needed"
         )
     truth = None if listing.true_labels is None else [listing.true_labels[row] for row in decoded.rows]
-    height, width = np.median(sizes, axis=0)
+    middle = np.median(sizes, axis=0)
     mean, std = decoded.statistics or (None, None)
     return Source(
         name=Path(listing.where).resolve().stem,
@@ -91,7 +89,8 @@ def assemble(
         rows=np.array(decoded.rows if listing.rows is None else [listing.rows[row] for row in decoded.rows]),
         num_given=len(listing.files) if listing.num_given is None else listing.num_given,
         skipped=(*listing.skipped, *failed, *listing.ignored),
-        median_size=(float(height), float(width)),
+        notes=tuple(notes),
+        median_size=(float(middle[0]), float(middle[1])),
     )
 
 
@@ -112,6 +111,7 @@ def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> So
         test_images=decoded.images,
         test_labels=numbered(labels, source.classes, f"{listing.where}: test labels"),
         skipped=(*source.skipped, *(Skipped(one.path, f"test set: {one.reason}") for one in skipped)),
+        notes=(*source.notes, *(f"test set: {note}" for note in listing.notes)),
     )
 
 
@@ -119,24 +119,6 @@ def check_memory(memory_gb: float) -> None:
     """Raise InputError unless `memory_gb` is a number >= 0."""
     if not (isinstance(memory_gb, int | float) and 0 <= memory_gb < 1e9):  # NaN too is refused
         raise InputError(f"memory_gb is {shown(memory_gb)}: must be a number >= 0, the gigabytes for decoded images")
-
-
-def check_image_size(image_size: int | None) -> None:
-    """Raise InputError unless images can be resized to this size."""
-    if image_size is not None and not (isinstance(image_size, int) and 8 <= image_size <= 1024):
-        raise InputError(f"image_size is {shown(image_size)}: must be from 8 to 1024 pixels")
-
-
-def _common_size(sizes: NDArray[np.int64], image_size: int | None, large_size: int) -> tuple[int, int]:
-    """The height and width for all images, from their own sizes (N, 2)."""
-    check_image_size(image_size)
-    if image_size is not None:
-        return image_size, image_size
-    if (sizes == sizes[0]).all() and sizes[0].max() <= _SMALL:
-        return int(sizes[0, 0]), int(sizes[0, 1])
-    shorter = float(np.median(sizes.min(axis=1)))
-    side = max(16, 8 * round(shorter / 8)) if shorter <= _SMALL else large_size
-    return side, side
 
 
 class _Decoded(NamedTuple):
@@ -186,4 +168,6 @@ def check_enough(listing: Listing, failed: Sequence[Skipped]) -> None:
         raise InputError(f"{listing.where}: has no images")
     if 2 * len(unusable) > total:
         first = "; ".join(f"{one.path[:100]!r}: {one.reason}" for one in unusable[:3])
-        raise InputError(f"{listing.where}: too many images cannot be used, {len(unusable)} of {total}: {first}")
+        count = f"{len(unusable)} of {total}"
+        remedy = listing.remedy if any(one.reason == "no such file" for one in unusable) else ""
+        raise InputError(f"{listing.where}: too many images cannot be used, {count}: {first}{remedy}")

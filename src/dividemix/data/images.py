@@ -120,7 +120,8 @@ def _opened(file: ImageLike) -> "Iterator[Image.Image]":
             yield _checked(file)
             return
         if isinstance(file, Path) and not file.is_file():
-            raise UnreadableImage("not a file" if file.exists() else "no such file")
+            reason = "link to a file that does not exist" if file.is_symlink() else "no such file"
+            raise UnreadableImage("not a file" if file.exists() else reason)
         with io.BytesIO(file) if isinstance(file, bytes) else file.open("rb") as stream:
             if not stream.read(1):
                 raise UnreadableImage("empty")

@@ -57,6 +57,7 @@ class Source:
     num_given: int = None  # type: ignore[assignment]  # as rows
     """Number of samples in the data as it was given, used or not. None: up to the last one used."""
     skipped: tuple[Skipped, ...] = ()  # What was skipped because it could not be used
+    notes: tuple[str, ...] = ()  # What the user should know about how the data was read, one line each
     median_size: tuple[float, float] | None = None
     """Median height and width of the training images before they were resized; None for arrays."""
 

@@ -80,6 +80,7 @@ class RunSummary(TypedDict):
     num_skipped: int
     choices: list[ChoiceRecord]
     noise_rate: float  # estimated share of wrong labels
+    notes: NotRequired[list[str]]  # what the user should know about how the data was read
     noise: NotRequired[NoiseSummary]
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
     kept_acc: NotRequired[float | None]

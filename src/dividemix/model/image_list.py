@@ -1,12 +1,12 @@
 """The images to predict: files, folders and tables as one list of files, each with its display name."""
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from dividemix.data.classes import natural_key
 from dividemix.data.images import image_suffixes
 from dividemix.data.text_table import read_text_table
+from dividemix.data.walk import walk
 from dividemix.errors import InputError
 
 _TABLES = (".csv", ".tsv")
@@ -16,7 +16,7 @@ _COLUMN = "path"
 def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
     """The name and the file of each image, in order.
 
-    A folder means the image files below it in natural order, without hidden files and linked folders. A .csv or .tsv
+    A folder means the image files below it in natural order, without hidden files; links are followed. A .csv or .tsv
     file means the files in its column `path`, relative to the table; they are displayed as written there. Raises
     InputError if a place does not exist, a table has no paths, or there are no images.
     """
@@ -38,15 +38,12 @@ def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
 
 def _in_folder(folder: Path) -> list[Path]:
     """The image files below a folder."""
-
-    def refuse(error: OSError) -> None:
-        raise InputError(f"{error.filename}: cannot be read: {error.strerror}") from error
-
     found = []
-    for top, folders, names in os.walk(folder, onerror=refuse):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        paths = (Path(top, name) for name in names if not name.startswith("."))
-        found += [path for path in paths if path.suffix.lower() in image_suffixes()]
+    for path, reason in walk(folder, folder):
+        if "cannot be read" in reason:
+            raise InputError(f"{path}: {reason}")
+        if not reason and path.suffix.lower() in image_suffixes():
+            found.append(path)
     return sorted(found, key=lambda path: natural_key(path.as_posix()))
 
 

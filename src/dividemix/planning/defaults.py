@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dividemix.data.assemble import LARGE
+from dividemix.data.common_shape import LARGE
 from dividemix.data.source import Source
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError

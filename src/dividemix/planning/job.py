@@ -19,7 +19,7 @@ from dividemix.stored import read_yaml
 FORMAT = 2  # of a run directory, in its config.yaml
 # Where files are and what computes may change before a run is resumed; what is computed may not. The data's digest
 # shows that the data is the same. The file of weights must keep its name.
-PLACES = ("data", "root", "test", "trusted", "weights", "memory_gb", "device", "kernels")
+PLACES = ("data", "root", "image_root", "test", "trusted", "weights", "memory_gb", "device", "kernels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,9 @@ class Job(Settings):
     root: str | None = setting(None, "the folder, or for CIFAR the archive, that contains a built-in data set", "DIR")
     path_column: str = setting("path", "the table's column of image paths", "NAME")
     label_column: str = setting("label", "the table's column of labels", "NAME")
+    image_root: str | None = setting(
+        None, "the folder that relative paths in a table start from [that of the table]", "DIR"
+    )
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
     limit_train: int | None = setting(None, "use only the first N / C images of each of the C classes", "N", low=1)

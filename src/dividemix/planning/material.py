@@ -5,17 +5,18 @@ import hashlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dividemix.data.assemble import LARGE
+from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.image_files import ImageFiles, fingerprint
 from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
-from dividemix.data.readers import read_source, with_images_of
+from dividemix.data.readers import is_table, read_source, with_images_of
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
@@ -49,6 +50,7 @@ class Material:
     rows: NDArray[np.int64]  # (N,): the samples' positions in the data as given (Source.rows)
     num_given: int  # samples in the data as given, used or not
     skipped: tuple[Skipped, ...]
+    notes: tuple[str, ...]  # what the user should know about how the data was read
     digest: str  # of images, labels and classes: equal for equal data
 
     @property
@@ -70,17 +72,26 @@ class Material:
 
 def read(job: Job, *, large_size: int = LARGE) -> Source:
     """The job's data, without noise; large images get `large_size` if the job has no image_size."""
+    if job.image_root is not None and not any(map(is_table, (job.data, job.test, job.trusted))):
+        raise InputError(
+            f"image_root {job.image_root} has no meaning for {job.data}, which is not a table: leave it out"
+        )
     source = read_source(
         job.data,
         None if job.root is None else Path(job.root),
         test=job.test,
         image_size=job.image_size,
         large_size=large_size,
-        path_column=job.path_column,
-        label_column=job.label_column,
         memory_gb=job.memory_gb,
+        **_columns(job),
     )
     return source if job.limit_train is None else source.limit_train(job.limit_train)
+
+
+def _columns(job: Job) -> dict[str, Any]:
+    """What the job says of tables."""
+    image_root = None if job.image_root is None else Path(job.image_root)
+    return {"path_column": job.path_column, "label_column": job.label_column, "image_root": image_root}
 
 
 def gather(
@@ -150,6 +161,7 @@ def gather(
         rows=source.rows,
         num_given=source.num_given,
         skipped=source.skipped,
+        notes=source.notes,
         digest=_digest(source, labels, true_labels, trusted),
     )
 
@@ -175,9 +187,7 @@ def _read_trusted(job: Job, source: Source) -> _Labelled | None:
         return None
     bare = dataclasses.replace(source, test_images=None, test_labels=None)
     try:
-        whole = with_images_of(
-            bare, job.trusted, path_column=job.path_column, label_column=job.label_column, memory_gb=job.memory_gb
-        )
+        whole = with_images_of(bare, job.trusted, memory_gb=job.memory_gb, **_columns(job))
     except InputError as error:
         raise InputError(f"trusted: {error}") from error
     assert whole.test_images is not None

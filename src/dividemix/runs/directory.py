@@ -1,6 +1,7 @@
 """The files of a run directory, each written whole or not at all.
 
-config.yaml  choices.json  env.json  noise.json  skipped.csv  data.npz  metrics.jsonl  checkpoints/{last,best}/
+config.yaml  choices.json  env.json  noise.json  skipped.csv  notes.json  data.npz  metrics.jsonl
+checkpoints/{last,best}/
 and at the end: model/  label_issues.csv  pred_probs.npy  report.html  summary.json
 """
 
@@ -98,6 +99,16 @@ class RunDirectory:
             return []
         try:
             return read_json(path, list[ChoiceRecord])
+        except InputError as error:
+            raise InputError(f"{error}; {START_AGAIN}") from error
+
+    def read_notes(self) -> tuple[str, ...]:
+        """The lines in notes.json; none without that file."""
+        path = self.path / "notes.json"
+        if not path.exists():
+            return ()
+        try:
+            return tuple(read_json(path, list[str]))
         except InputError as error:
             raise InputError(f"{error}; {START_AGAIN}") from error
 

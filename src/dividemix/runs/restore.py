@@ -55,7 +55,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
         noise = NoiseSpec("file", path=directory.noise)
     _, material, state = prepare(job, noise=noise, to_train=to_train)
     if directory.data.is_file():
-        material = replace(material, skipped=directory.read_skipped())
+        material = replace(material, skipped=directory.read_skipped(), notes=directory.read_notes())
     try:
         check_shape(facts, Facts)
     except ValueError as error:

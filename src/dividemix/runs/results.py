@@ -33,6 +33,8 @@ def summarise_run(run: "Run") -> RunSummary:
             probs = run.test_probs().mean(axis=0)
         summary["class_recall"] = class_recall(probs, material.test.labels.cpu().numpy(), material.classes)
     summary["num_skipped"] = len(material.skipped)
+    if material.notes:
+        summary["notes"] = list(material.notes)
     if run.extended_after:
         summary["extended_after"] = run.extended_after
     set_lambda_u = run.job.values().get("lambda_u")

@@ -90,6 +90,8 @@ class Run:
                 directory.write_json("choices.json", [asdict(choice) for choice in choices])
             if material.skipped:
                 directory.write_skipped(material.skipped)
+            if material.notes:
+                directory.write_json("notes.json", material.notes)
             if keep_data and source is not None:
                 directory.write_data(source)
             about_weights = {"weights": str(weights)} if weights else {}

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.assemble import Listing, assemble, check_image_size, check_memory, with_test
+from dividemix.data.assemble import Listing, assemble, check_memory, with_test
 from dividemix.data.classes import natural_sorted, numbered, printable
+from dividemix.data.common_shape import check_image_size
 from dividemix.data.image_files import MadeWhenRead
 from dividemix.data.images import ImageLike, UnreadableImage
 from dividemix.data.readers.parquet import class_name

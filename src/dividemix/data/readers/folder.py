@@ -1,14 +1,18 @@
 """Read a folder with one subfolder per class, or with such folders for training and for testing."""
 
+import dataclasses
 import os
+from collections.abc import Hashable
 from pathlib import Path
 
 from dividemix.data.assemble import Listing
 from dividemix.data.classes import natural_key, natural_sorted, printable
-from dividemix.data.images import ImageLike, image_suffixes, is_process_limit
-from dividemix.data.inside import Inside
+from dividemix.data.images import ImageLike, image_suffixes
+from dividemix.data.readers.levels import level_notes, meant_folder
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
+from dividemix.data.same_file import identity
 from dividemix.data.source import Skipped
+from dividemix.data.walk import walk
 from dividemix.errors import InputError
 
 
@@ -16,9 +20,9 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     """The images to train on, and those to test on if there are any; all images below a subfolder have its class.
 
     If the folder has one subfolder for training (train) and others for testing (test, val), and these have subfolders,
-    those are the classes. Hidden files are skipped. Files that are not images, links to folders and links that lead out
-    of the folder are reported as ignored. Raises InputError if there are no class folders, or it is unclear which
-    folders are the classes.
+    those are the classes. Hidden files are skipped. Files that are not images are reported as ignored. Links are
+    followed; a file that has several names in one class is one sample. Raises InputError if there are no class folders,
+    or it is unclear which folders are the classes.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -27,6 +31,7 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
         splits = {name for name in names if name.lower() in TRAIN_NAMES + TEST_NAMES and _subfolders(folder / name)}
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
+    known: dict[Hashable, str] = {}
     train = {name for name in splits if name.lower() in TRAIN_NAMES}
     if len(train) == 1 and any(name.lower() in TEST_NAMES for name in names):
         if others := [name for name in names if name not in splits and _holds_images(folder / name)]:
@@ -35,18 +40,27 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
                 f"{folder}: {printable(split)} has class folders, but {printable(others[0])} is not a split: "
                 f"to train on {printable(split)} alone, give {folder / split} as data, and test images as test"
             )
-        return _listing(folder, train), _listing(folder, splits - train)
+        return _listing(folder, train, known), _listing(folder, splits - train, known)
     if not names:
         raise InputError(
             f"{folder}: has no class folders: put the images of each class in a separate folder, "
             "or list them in a .csv file with columns path and label"
         )
-    return _listing(folder, {""}), None
+    listing = _listing(folder, {""}, known)
+    if meant := meant_folder(listing.paths):
+        raise InputError(
+            f"{folder}: all its images are in one folder, {meant}, whose subfolders seem to be the classes: "
+            f"give {folder / meant} as data"
+        )
+    return dataclasses.replace(listing, notes=level_notes(folder, listing.paths)), None
 
 
-def _listing(folder: Path, parts: set[str]) -> Listing:
-    """The images in the class folders of all parts of the folder; the part "" is the folder itself."""
-    inside, suffixes = Inside(folder), image_suffixes()
+def _listing(folder: Path, parts: set[str], known: dict[Hashable, str]) -> Listing:
+    """The images in the class folders of all parts of the folder; the part "" is the folder itself.
+
+    `known` has the name of each file that is listed with a class already, and gets those of this listing.
+    """
+    suffixes = image_suffixes()
     found: list[tuple[str, str]] = []  # path below the folder, class
     ignored: list[Skipped] = []
     for part in sorted(parts):
@@ -56,10 +70,13 @@ def _listing(folder: Path, parts: set[str]) -> Listing:
                 ignored.append(Skipped(printable(str(path.relative_to(folder))), "not in a class folder"))
         for name in _subfolders(folder / part):
             number_before = len(found)
-            for path, reason in _files(folder / part / name, inside, suffixes):
+            for path, reason in walk(folder / part / name, folder):
                 shown = path.relative_to(folder).as_posix()
-                if reason:
-                    ignored.append(Skipped(printable(shown), reason))
+                if not reason and path.suffix.lower() not in suffixes:
+                    reason = f"extension {path.suffix!r} is not that of an image"
+                first = known.setdefault((identity(path), name), printable(shown)) if not reason else ""
+                if reason or first != printable(shown):
+                    ignored.append(Skipped(printable(shown), reason or f"the same file as {first}"))
                 else:
                     found.append((shown, printable(name)))
             if len(found) == number_before:
@@ -76,36 +93,10 @@ def _listing(folder: Path, parts: set[str]) -> Listing:
     )
 
 
-def _files(folder: Path, inside: Inside, suffixes: frozenset[str]) -> list[tuple[Path, str]]:
-    """All files below a class folder, each with the reason to ignore it; the reason is empty for an image."""
-    found: list[tuple[Path, str]] = []
-
-    def unreadable(error: OSError) -> None:
-        if is_process_limit(error):
-            raise error
-        found.append((Path(error.filename), f"folder cannot be read: {error.strerror}"))
-
-    if folder.is_symlink():
-        return [(folder, "link to a folder: not followed")]
-    for top, folders, names in os.walk(folder, onerror=unreadable):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        for path in (Path(top, name) for name in folders):
-            if path.is_symlink():
-                found.append((path, "link to a folder: not followed"))
-            elif path.suffix.lower() in suffixes:
-                found.append((path, "a folder, not an image"))
-        for path in (Path(top, name) for name in names if not name.startswith(".")):
-            if path.suffix.lower() not in suffixes:
-                found.append((path, f"extension {path.suffix!r} is not that of an image"))
-            else:
-                found.append((path, "" if path in inside else "link that leads out of the folder"))
-    return found
-
-
 def _holds_images(folder: Path) -> bool:
     """Whether a file below the folder has the extension of an image."""
     suffixes = image_suffixes()
-    return any(Path(name).suffix.lower() in suffixes for _, _, names in os.walk(folder) for name in names)
+    return any(not reason and path.suffix.lower() in suffixes for path, reason in walk(folder, folder.parent))
 
 
 def _subfolders(folder: Path) -> list[str]:

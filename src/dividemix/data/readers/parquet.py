@@ -16,13 +16,13 @@ from dividemix.errors import InputError
 
 
 def list_parquet(
-    table: Path, *, path_column: str = "path", label_column: str = "label"
+    table: Path, *, path_column: str = "path", label_column: str = "label", image_root: Path | None = None
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if a column `split` names any, those to test on.
 
     The images are in the column `path_column`; if there is none, in the column that the Hugging Face layout declares an
-    image, or in `image` or `img`. Its values are file contents, paths relative to the table's folder, or structs of
-    `bytes` and `path`. Labels are text or integers; integers count among the layout's class names, if there are any.
+    image, or in `image` or `img`. Its values are file contents, paths (as in a .csv table), or structs of `bytes`
+    and `path`. Labels are text or integers; integers count among the layout's class names, if there are any.
     Raises InputError if the file is not such a table, or pyarrow is missing.
     """
     try:
@@ -52,7 +52,8 @@ def list_parquet(
     else:
         classes = [printable(name) for name in classes]
     rows = rows_of(columns, image, label, classes)
-    return list_rows(rows, table, has_truth=TRUE_LABEL in extra, has_splits=SPLIT in extra, classes=classes)
+    has_truth, has_splits = TRUE_LABEL in extra, SPLIT in extra
+    return list_rows(rows, table, has_truth=has_truth, has_splits=has_splits, classes=classes, image_root=image_root)
 
 
 def features_of(metadata: dict[bytes, bytes] | None) -> dict[str, dict[str, Any]]:

@@ -1,17 +1,16 @@
 """Turn the rows of a table, each an image and its label, into lists of images to train on and to test on.
 
-If a path occurs twice with the same label, the second row is skipped. With different labels both are skipped, because
-either could be right. So no image is both in the training set and in the test set.
+If a file occurs twice with the same label, the second row is skipped. With different labels both are skipped, because
+either could be right. So no image is both in the training set and in the test set. Links are followed.
 """
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dividemix.data.assemble import Listing
 from dividemix.data.images import ImageLike
-from dividemix.data.inside import Inside
+from dividemix.data.same_file import identity
 from dividemix.data.source import Skipped
 from dividemix.errors import InputError
 
@@ -25,7 +24,7 @@ class Row:
     """A row as written in the file; an empty field is None."""
 
     position: str  # Where the user finds it, such as "line 7"
-    path: str | None  # The image file, relative to the table's folder; only a name if there is `content`
+    path: str | None  # The image file, absolute or relative to `image_root`; only a name if there is `content`
     content: bytes | None = None  # The image itself, if it is in the table
     label: str | None
     true_label: str | None = None
@@ -40,19 +39,30 @@ class Row:
 
 
 def list_rows(
-    rows: Iterable[Row], table: Path, *, has_truth: bool, has_splits: bool, classes: Sequence[str] | None = None
+    rows: Iterable[Row],
+    table: Path,
+    *,
+    has_truth: bool,
+    has_splits: bool,
+    classes: Sequence[str] | None = None,
+    image_root: Path | None = None,
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if the rows have splits and any is not for training, those to test on.
 
-    Rows without an image or a label, and rows whose path leaves the table's folder, are skipped and reported. Raises
-    InputError for an unknown split, and for a training image without a true label if there is such a column.
+    Paths are relative to `image_root`, or to the table's folder without one. Rows without an image or a label are
+    skipped and reported. Raises InputError for an unknown split, and for a training image without a true label if there
+    is such a column.
     """
-    listed = list(rows)
-    files, problems = _files(listed, table.parent)
+    if image_root is not None and not image_root.is_dir():
+        raise InputError(f"image_root is {image_root}: no such folder; name the folder that the paths start from")
+    listed, folder = list(rows), image_root or table.parent
+    files, problems = _files(listed, folder)
     parts: dict[bool, list[int]] = {True: [], False: []}
     for number, row in enumerate(listed):
         if not row.is_blank:
             parts[not has_splits or _is_train(row, table)].append(number)
+
+    by_path = any(row.content is None for row in listed)
 
     def listing(part: list[int], truth: bool) -> Listing:
         used = [number for number in part if number not in problems]
@@ -70,6 +80,7 @@ def list_rows(
             rows=used,
             num_given=len(listed),
             skipped=[Skipped(row.name, f"{row.position}: {problem}") for row, problem in bad],
+            remedy=f"; paths start from {folder}: set image_root to the folder they start from" if by_path else "",
         )
 
     return listing(parts[True], has_truth), listing(parts[False], False) if parts[False] else None
@@ -79,8 +90,7 @@ def _files(rows: Sequence[Row], folder: Path) -> tuple[dict[int, ImageLike], dic
     """The image of each usable row, by row number, and the problem of each other row."""
     files: dict[int, ImageLike] = {}
     problems: dict[int, str] = {}
-    inside = Inside(folder)
-    first: dict[str, int] = {}  # path -> the first row with it
+    first: dict[Hashable, int] = {}  # file -> the first row with it
     for number, row in enumerate(rows):
         if row.problem:
             problems[number] = row.problem
@@ -92,22 +102,22 @@ def _files(rows: Sequence[Row], folder: Path) -> tuple[dict[int, ImageLike], dic
             problems[number] = "no image"
         elif "\0" in row.path:
             problems[number] = "path with a NUL character"
-        elif Path(row.path).is_absolute():
-            problems[number] = "absolute path: paths are relative to the table's folder"
         else:
-            relative = os.path.normpath(row.path)
-            if Path(relative).parts[:1] == ("..",) or folder / relative not in inside:
-                problems[number] = "path leaves the table's folder"
-                continue
-            earlier = first.setdefault(relative, number)
-            if earlier == number:
-                files[number] = folder / relative
-            elif rows[earlier].label == row.label:
-                problems[number] = f"same image as {rows[earlier].position}"
-            else:
-                problems[number] = f"same image as {rows[earlier].position} with another label"
-                problems.setdefault(earlier, f"same image as {row.position} with another label")
+            files[number] = path = folder / row.path
+            earlier = first.setdefault(identity(path), number)
+            if earlier != number:
+                del files[number]
+                _note_same(problems, rows, earlier, number)
     return files, problems
+
+
+def _note_same(problems: dict[int, str], rows: Sequence[Row], earlier: int, later: int) -> None:
+    """Note that two rows have the same image: the later one is not used, with different labels neither is."""
+    if rows[earlier].label == rows[later].label:
+        problems[later] = f"same image as {rows[earlier].position}"
+    else:
+        problems[later] = f"same image as {rows[earlier].position} with another label"
+        problems.setdefault(earlier, f"same image as {rows[later].position} with another label")
 
 
 def _is_train(row: Row, table: Path) -> bool:

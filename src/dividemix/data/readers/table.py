@@ -12,12 +12,12 @@ TRUE_LABEL, SPLIT = "true_label", "split"
 
 
 def list_table(
-    table: Path, *, path_column: str = "path", label_column: str = "label"
+    table: Path, *, path_column: str = "path", label_column: str = "label", image_root: Path | None = None
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if a column `split` names any, those to test on.
 
-    The first line names the columns. Paths are relative to the table's folder and must not leave it. A column
-    `true_label` is for scoring only. Raises InputError, naming the line, if the file is not such a table.
+    The first line names the columns. Paths are absolute, or relative to `image_root`, or to the table's folder without
+    one. A column `true_label` is for scoring only. Raises InputError, naming the line, if the file is not such a table.
     """
     if path_column == label_column:
         raise InputError(f"{table}: path_column and label_column are both {path_column!r}: name two columns")
@@ -29,7 +29,8 @@ def list_table(
         if text.columns.count(name) > 1:
             raise InputError(f"{table}: {text.columns.count(name)} columns are called {name!r}: rename all but one")
     rows = (_row(record, text.columns, path_column, label_column) for record in text.rows())
-    return list_rows(rows, table, has_truth=TRUE_LABEL in text.columns, has_splits=SPLIT in text.columns)
+    has_truth, has_splits = TRUE_LABEL in text.columns, SPLIT in text.columns
+    return list_rows(rows, table, has_truth=has_truth, has_splits=has_splits, image_root=image_root)
 
 
 def _row(record: Record, columns: list[str], path_column: str, label_column: str) -> Row:

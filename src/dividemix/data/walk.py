@@ -1,0 +1,49 @@
+"""Find all files below a folder, through links too. Loops end, because no folder is read twice."""
+
+import os
+from collections import deque
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+
+from dividemix.data.images import image_suffixes, is_process_limit
+from dividemix.data.same_file import identity
+
+
+def walk(folder: Path, data: Path) -> Iterator[tuple[Path, str]]:
+    """Each file below a folder of the data, without hidden ones, and "".
+
+    A folder that cannot be read, is not followed, or has the name of an image, comes with the reason. Links to folders
+    are followed last, so that a file is found under its own name first.
+    """
+    read: set[Hashable] = set()
+    waiting = deque([folder])
+    unreadable: list[tuple[Path, str]] = []
+
+    def note(error: OSError) -> None:
+        if is_process_limit(error):
+            raise error
+        unreadable.append((Path(error.filename), f"folder cannot be read: {error.strerror}"))
+
+    while waiting:
+        start = waiting.popleft()
+        if start.is_symlink() and (_is_around(start, data) or _is_around(start, start.parent)):
+            yield start, "link to a folder around it: not followed"
+            continue
+        if identity(start) in read:
+            yield start, "link to a folder that is read already"
+            continue
+        for top, folders, names in os.walk(start, onerror=note):
+            read.add(identity(top))
+            below = [Path(top, name) for name in folders if not name.startswith(".")]
+            waiting.extend(path for path in below if path.is_symlink())
+            below = [path for path in below if not path.is_symlink()]
+            yield from ((path, "a folder, not an image") for path in below if path.suffix.lower() in image_suffixes())
+            folders[:] = [path.name for path in below if identity(path) not in read]
+            yield from ((Path(top, name), "") for name in names if not name.startswith("."))
+    yield from unreadable
+
+
+def _is_around(link: Path, folder: Path) -> bool:
+    """Whether a link leads to a folder, or to one that contains it."""
+    target, inner = (os.path.realpath(path).rstrip(os.sep) + os.sep for path in (link, folder))
+    return inner.startswith(target)
