@@ -19,6 +19,7 @@ INTEGERS = {  # field: smallest allowed
     "warmup_epochs": 1,
     "batch_size": 1,
     "lr_drop_epoch": 1,
+    "lr_second_drop": 0,
     "loss_window": 1,
     "num_views": 1,
     "rampup_epochs": 0,

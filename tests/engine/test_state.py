@@ -1,5 +1,6 @@
 """The state of a training. Oracle of saving and loading: the training that was never interrupted, bit for bit."""
 
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -343,6 +344,8 @@ def test_step_schedule_divides_by_ten_after_the_drop_epoch() -> None:
     s = DivideMixSettings(epochs=300, lr_drop_epoch=150, lr=0.02)
     rates = [s.learning_rate(epoch) for epoch in range(300)]  # rates[e - 1] is in force in epoch e
     assert rates == pytest.approx([0.02] * 150 + [0.002] * 150)
+    twice = dataclasses.replace(s, lr_second_drop=250)
+    assert [twice.learning_rate(epoch) for epoch in range(300)] == pytest.approx(rates[:250] + [0.0002] * 50)
 
 
 def test_cosine_schedule_falls_from_the_rate_to_zero() -> None:

@@ -36,6 +36,7 @@ SECTION_4_1 = {
     "lr": 0.02,
     "lr_schedule": "step",
     "lr_drop_epoch": 150,
+    "lr_second_drop": 0,
     "num_views": 2,
     "temperature": 0.5,
     "alpha": 4.0,
@@ -92,6 +93,7 @@ APPENDIX_B = {
     "holdout": 0.0,
     "limit_train": None,
     "lr_schedule": "step",
+    "lr_second_drop": 0,
     "mixture": "gaussian",
     "co_training": True,
     "refine_labels": True,
@@ -142,7 +144,8 @@ def of(*noises: str) -> list[dict[str, Any]]:
 
 SYMMETRIC = of("symmetric:0.2", "symmetric:0.5", "symmetric:0.8", "symmetric:0.9")
 CIFAR10_SYMMETRIC = [settings for settings in SYMMETRIC if settings["data"] == "cifar10"]
-HALF = [settings | {"method": "dividemix"} for settings in CIFAR10_SYMMETRIC if settings["noise"] == "symmetric:0.5"]
+(_HALF,) = (settings for settings in CIFAR10_SYMMETRIC if settings["noise"] == "symmetric:0.5")
+HALF = [_HALF | {"method": "dividemix"}]
 WARMED_UP = of("asymmetric:0.4")[0] | {
     "method": "dividemix",
     "epochs": 10,
@@ -154,11 +157,12 @@ EXPECTED = {
     "table4": [WEBVISION | {"method": "dividemix"}],
     "table5": [settings | change | {"method": "dividemix"} for settings in TABLE_7 for change in ABLATIONS],
     "table6": [
-        base | {"noise": f"symmetric_other:{rate}", "lambda_u": lambda_u, "method": "dividemix"}
+        job
         for base, lambdas in ((CIFAR10, (0.0, 25.0, 25.0, 25.0)), (CIFAR100, (25.0, 150.0, 150.0, 150.0)))
         for rate, lambda_u in zip((0.2, 0.4, 0.6, 0.8), lambdas, strict=True)
+        for job in both(base | {"noise": f"symmetric_other:{rate}", "lambda_u": lambda_u})
     ],
-    "table8": HALF,
+    "table8": both(_HALF),
     "table9": HALF,
     "figure2": [WARMED_UP | {"confidence_penalty": False}, WARMED_UP, WARMED_UP | {"epochs": 20}],
     "figure3": [settings | {"method": "dividemix"} for settings in CIFAR10_SYMMETRIC],
@@ -180,8 +184,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_paper_scale_has_the_papers_settings(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every expected run once and no other, each with the same settings and no other, each value equal."""
-    left = printed(capsys, name, "--scale", "paper")
+    """Of DivideMix and ordinary training every expected run once and no other, each value equal."""
+    both = ("dividemix", "cross_entropy")
+    left = [job for job in printed(capsys, name, "--scale", "paper") if job["method"] in both]
     assert len(left) == len(EXPECTED[name])
     for expected in EXPECTED[name]:
         found = [job for job in left if {key: job[key] for key in job.keys() - ASIDE} == expected]
@@ -193,7 +198,7 @@ def test_seeds_are_counted_from_one_and_change_nothing_else(capsys: pytest.Captu
     one = printed(capsys, "table2", "--scale", "paper")
     three = printed(capsys, "table2", "--scale", "paper", "--seeds", "3")
     assert [job for job in three if job["seed"] == 1] == one
-    assert sorted(job["seed"] for job in three) == [1, 1, 2, 2, 3, 3]
+    assert sorted(job["seed"] for job in three) == sorted([1, 2, 3] * len(one))
     assert all(job | {"seed": 1} in one for job in three)
 
 
@@ -222,5 +227,5 @@ def test_clothing1m_is_trained_with_the_confidence_penalty_and_webvision_is_not(
 ) -> None:
     """As the released code does: see docs/fidelity.md."""
     jobs = printed(capsys, "table3", "--scale", "paper")
-    assert {job["method"]: job.get("confidence_penalty") for job in jobs} == {"cross_entropy": None, "dividemix": True}
-    assert not any(job["confidence_penalty"] for job in printed(capsys, "table4", "--scale", "paper"))
+    assert {job["method"] for job in jobs if job.get("confidence_penalty")} == {"dividemix"}
+    assert not any(job.get("confidence_penalty") for job in printed(capsys, "table4", "--scale", "paper"))

@@ -47,6 +47,15 @@ def test_best_and_last_are_as_the_paper_defines_them(accuracies: list[float]) ->
     assert Measure("last", "test_acc").of(rows) == pytest.approx(slow_last(accuracies))
 
 
+def test_last_does_not_average_over_a_stage_that_ended() -> None:
+    """Five epochs of a second stage after five of a first one, whose net was another."""
+    rows = as_rows(
+        [{"phase": phase, "test_acc": value} for phase, value in [("first", 10.0)] * 5 + [("second", 60.0)] * 5]
+    )
+    assert Measure("last", "test_acc").of(rows) == 60.0
+    assert Measure("best", "test_acc").of(rows) == 60.0
+
+
 @EACH_LENGTH
 def test_theta_1_alone_is_read_off_its_own_accuracies(accuracies: list[float]) -> None:
     rows = rows_of(accuracies)

@@ -20,9 +20,10 @@ class ScheduleSettings(Settings):
     )
     lr: float = setting(0.02, "learning rate of SGD", above=0)
     lr_schedule: Literal["step", "cosine"] = setting(
-        "step", "step: the rate is divided by 10 after lr_drop_epoch; cosine: it falls to zero"
+        "step", "step: the rate is divided by 10 after lr_drop_epoch and lr_second_drop; cosine: it falls to zero"
     )
     lr_drop_epoch: int = setting(150, "epochs trained before the rate is divided by 10", low=1)
+    lr_second_drop: int = setting(0, "epochs trained before the rate is divided by 10 again; 0: never", low=0)
     momentum: float = setting(0.9, "momentum of SGD", low=0, high=1)
     weight_decay: float = setting(5e-4, "weight decay of SGD", low=0)
     seed: int = setting(1, "seed of everything random: noise, weights, batches, views, mixup", low=0, high=2**63 - 1)
@@ -31,7 +32,8 @@ class ScheduleSettings(Settings):
         """The rate in force after `epoch` epochs."""
         if self.lr_schedule == "cosine":
             return self.lr * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
-        return self.lr if epoch < self.lr_drop_epoch else self.lr / 10
+        num_drops = (epoch >= self.lr_drop_epoch) + (0 < self.lr_second_drop <= epoch)
+        return self.lr / float(10**num_drops)
 
     def num_divided(self, num_samples: int) -> int:
         """n: how many of N samples a mini-batch of B each draws in an epoch."""

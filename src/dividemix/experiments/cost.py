@@ -10,6 +10,7 @@ from dividemix.planning.pace import Pace, measure
 _KIND = (
     *("data", "root", "limit_train", "image_size", "method", "device", "precision"),
     *("net", "net_width", "final_norm", "batch_size", "num_views", "co_training", "labeled_only"),
+    *("correction", "curriculum", "rounds", "second_order"),
 )
 
 

@@ -11,9 +11,11 @@ import yaml
 
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES
+from dividemix.experiments.provenance import ROW_NOTES
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.results import Measure
-from dividemix.experiments.setups import ASYMMETRIC, CHANGES, CLOTHING1M, COLUMNS, SYMMETRIC, Setup, describe, make_job
+from dividemix.experiments.setups import ASYMMETRIC, CLOTHING1M, COLUMNS, SYMMETRIC, Setup, describe, make_job
+from dividemix.experiments.systems import ADDED, ROWS, published
 from dividemix.planning.job import Job
 
 
@@ -93,34 +95,41 @@ def to_yaml(plan: Plan) -> str:
     """The exact settings of each run as YAML: those that all share under `common`, the rest under each run's name."""
     jobs = {run.name: run.job.values() for run in plan.runs}
     first = next(iter(jobs.values()))
-    common = {key: value for key, value in first.items() if all(values[key] == value for values in jobs.values())}
+    common = {
+        key: value for key, value in first.items() if all(values.get(key, ...) == value for values in jobs.values())
+    }
     own = {name: {key: values[key] for key in values if key not in common} for name, values in jobs.items()}
-    content = {"experiment": plan.name, "scale": plan.scale, "common": common, "runs": own}
+    content = {"experiment": plan.name, "scale": plan.scale, "notes": list(plan.notes), "common": common, "runs": own}
     text: str = yaml.safe_dump(content, sort_keys=False, width=120)
     return text
 
 
-def _plan_run(setup: Setup, scale: str, given: Mapping[str, Any]) -> PlannedRun:
-    job = make_job(setup, scale, given)
+def _planned(job: Job, scale: str) -> PlannedRun:
     return PlannedRun(run_name(job, scale), job)
 
 
 def _table(name: str, scale: str, num_seeds: int, given: Mapping[str, Any]) -> Plan:
     table = PUBLISHED[name]
     sources: dict[Hashable, Source] = {}
-    for method in (method for method in table.methods if method in CHANGES):
+    for row in (row for row in rows_of(name) if row in ROWS):
         for column in table.columns:
             setup = COLUMNS[name][column]
             if scale == "mini" and setup.data != "cifar10":  # neither small set has 100 classes
                 continue
-            changes = [{**given, **CHANGES[method], "seed": seed} for seed in range(1, num_seeds + 1)]
-            runs = tuple(_plan_run(setup, scale, each) for each in changes)
+            changes = [{**given, **ROWS[row], "seed": seed} for seed in range(1, num_seeds + 1)]
+            tuned = published(name, row, setup.data)
+            runs = tuple(_planned(make_job(setup, scale, each, tuned), scale) for each in changes)
             for kind in table.kinds:
-                sources[method, column, kind] = Source(runs, _measure(name, method, column, kind))
-    notes = _NOTES.get(name, ())
+                sources[row, column, kind] = Source(runs, _measure(name, row, column, kind))
+    notes = _NOTES.get(name, ()) + ROW_NOTES.get(name, ())
     if scale == "mini":
         notes = (_mini_note(next(iter(sources.values())).runs[0].job), *notes)
     return Plan(name, scale, sources, notes)
+
+
+def rows_of(name: str) -> tuple[str, ...]:
+    """The rows of a table: those of the paper, then those that we add."""
+    return PUBLISHED[name].methods + ADDED.get(name, ())
 
 
 def _measure(table: str, method: str, column: str, kind: str) -> Measure:
@@ -180,5 +189,6 @@ def _figure(name: str, scale: str, given: Mapping[str, Any]) -> Plan:
         panels = {"images": (ASYMMETRIC if mini else CLOTHING1M, {})}
     else:
         panels = {"features": (SYMMETRIC["CIFAR-10 sym. 80 %"], {} if mini else {"epochs": 200})}
-    runs = {panel: _plan_run(setup, scale, {**given, **changes}) for panel, (setup, changes) in panels.items()}
+    jobs = {panel: make_job(setup, scale, {**given, **changes}) for panel, (setup, changes) in panels.items()}
+    runs = {panel: _planned(job, scale) for panel, job in jobs.items()}
     return Plan(name, scale, {panel: Source((run,)) for panel, run in runs.items()})

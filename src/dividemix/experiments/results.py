@@ -24,6 +24,8 @@ class Measure:
         """The run's figure; None if its rows do not have it."""
         if self.phase is not None:
             rows = [row for row in rows if row["phase"] == self.phase]
+        if self.how == "last":  # a stage that began again is not averaged with the one before it
+            rows = [row for row in rows if row["phase"] == rows[-1]["phase"]]
         if self.how == "selected":
             if not any("val_acc" in row for row in rows):
                 return None

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dividemix.data.builtin import BUILT_IN
-from dividemix.planning.job import Job, known_to
+from dividemix.planning.job import Job, known_to, own_fields
 from dividemix.planning.plan import make_draft
-from dividemix.planning.presets import find_preset, preset_settings
+from dividemix.planning.presets import find_preset, preset_settings, shared
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,24 @@ class Setup:
     preset: str
 
 
-def make_job(setup: Setup, scale: str, given: Mapping[str, Any]) -> Job:
-    """The setup as a job: at paper scale its preset in float32, at mini scale the preset with smaller sizes.
+def make_job(setup: Setup, scale: str, given: Mapping[str, Any], published: Mapping[str, Any] | None = None) -> Job:
+    """The setup as a job: its preset, then the published settings of the method, then those given.
 
-    Settings that are given win. At mini scale the data is CIFAR-10 if a root is given, else the embedded set.
+    At paper scale it computes in float32. At mini scale data, network and schedule are smaller: of the published
+    settings those remain that are the method's own and no rates, which are tuned to one length of training. The data is
+    CIFAR-10 if a root is given, else the embedded set.
     """
+    preset, published = find_preset(setup.preset), published or {}
+    method = given.get("method", preset.method)
     settings: dict[str, Any] = {"data": setup.data, "noise": setup.noise}
-    settings |= dataclasses.asdict(preset_settings(setup.preset))  # all of them: the planner scales no length
+    # All values, not only those of the preset: the planner scales no length.
+    settings |= shared(dataclasses.asdict(preset_settings(setup.preset)), preset.method, method)
     if scale == "mini":
+        settings |= {name: published[name] for name in own_fields(method).keys() & published.keys() - _RATES}
         settings |= _MINI_FASHION if given.get("root") is None else _MINI_CIFAR10
     else:
-        settings["precision"] = "float32"
-    settings |= given
-    method = settings.get("method", find_preset(setup.preset).method)
-    return make_draft(known_to(method, settings), preset=setup.preset).job
+        settings |= {"precision": "float32", **published}
+    return make_draft(known_to(method, settings | dict(given)), preset=setup.preset).job
 
 
 def describe(job: Job) -> str:
@@ -44,6 +48,7 @@ def describe(job: Job) -> str:
     return f"{images}, {job.settings.net_words}, {job.settings.epochs} epochs"
 
 
+_RATES = {"final_lr", "label_lr"}  # without a value the method fits them to its learning rate and its epochs
 DATA_NAMES = {name: built_in.title for name, built_in in BUILT_IN.items()}
 
 # For two cores: at most a tenth of the images, a small net, at most a fifth of the epochs.
@@ -94,15 +99,4 @@ COLUMNS: dict[str, dict[str, Setup]] = {
     "table6": _symmetric("symmetric_other", (20, 40, 60, 80)),
     "table8": {"training": _HALF},
     "table9": dict.fromkeys(("Co-Divide", "Data MixMatch", "Forward-Backward"), _HALF),
-}
-
-# The rows that the package can train, and the settings that they change. Every other row is not run.
-CHANGES: dict[str, dict[str, Any]] = {
-    "Cross-Entropy": {"method": "cross_entropy"},
-    "DivideMix": {},
-    "DivideMix with theta(1) test": {},  # the same training, tested with one net
-    "DivideMix w/o co-training": {"co_training": False},
-    "DivideMix w/o label refinement": {"refine_labels": False},
-    "DivideMix w/o augmentation": {"num_views": 1},
-    "Divide and MixMatch": {"co_training": False, "refine_labels": False},
 }

@@ -3,17 +3,20 @@
 import csv
 import io
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from dividemix.experiments.plans import Plan
+from dividemix.experiments.plans import Plan, rows_of
 from dividemix.experiments.published import PUBLISHED, Key
 from dividemix.experiments.results import Figure, Rows, over_seeds
 from dividemix.experiments.setups import DATA_NAMES
+from dividemix.experiments.systems import ADDED, BETTER_OF
 
 _REFERENCE = "DivideMix"  # the row that the others are compared with at mini scale
+_UNIT_OF_TIME = "Cross-Entropy"  # the row whose time the others' are multiples of
 _PAPER_DIGITS = {"table3": 2, "table4": 2}  # one everywhere else
-_OUR_DIGITS = {"hours": 3}  # two everywhere else
+_OUR_DIGITS = {"hours": 4}  # two everywhere else
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Cell:
     published: float | None
     ours: Figure | None
     status: str  # not run (no such method in the package), done, incomplete, no figure (done, but it was not measured)
+    stand_in: bool = False  # whether our runs had a stand-in for images with trusted labels
 
     @property
     def mean(self) -> float | None:
@@ -42,23 +46,32 @@ def fill(plan: Plan, rows: Mapping[str, Rows]) -> list[Cell]:
     table = PUBLISHED[plan.name]
     planned = {key[1] for key in plan.sources if isinstance(key, tuple)}
     columns = [column for column in table.columns if plan.scale == "paper" or column in planned]
-    cells = []
-    for method, kind, column in itertools.product(table.methods, table.kinds, columns):
-        key = (method, column, kind)
-        source, published = plan.sources.get(key), table.values.get(key)
-        if source is None or source.measure is None:
-            cells.append(Cell(key, "", published, None, "not run"))
-            continue
-        done = [source.measure.of(rows[run.name]) for run in source.runs if run.name in rows]
-        ours = over_seeds([value for value in done if value is not None])
-        status = "incomplete" if len(done) < len(source.runs) else "no figure" if None in done else "done"
-        cells.append(Cell(key, source.runs[0].job.data, published, ours, status))
-    return cells
+    keys = itertools.product(rows_of(plan.name), table.kinds, columns)
+    return [_cell(plan, rows, (method, column, kind)) for method, kind, column in keys]
+
+
+def _cell(plan: Plan, rows: Mapping[str, Rows], key: Key) -> Cell:
+    method, column, kind = key
+    source, published = plan.sources.get(key), PUBLISHED[plan.name].values.get(key)
+    if method in BETTER_OF:
+        variants = [_cell(plan, rows, (variant, column, kind)) for variant in BETTER_OF[method]]
+        better = max(variants, key=lambda cell: -math.inf if cell.mean is None else cell.mean)
+        unfinished = [cell.status for cell in variants if cell.status != "done"]
+        return replace(better, key=key, published=published, status=unfinished[0] if unfinished else "done")
+    if source is None or source.measure is None:
+        return Cell(key, "", published, None, "not run")
+    epochs = [rows[run.name] for run in source.runs if run.name in rows]
+    done = [source.measure.of(each) for each in epochs]
+    ours = over_seeds([value for value in done if value is not None])
+    status = "incomplete" if len(done) < len(source.runs) else "no figure" if None in done else "done"
+    stand_in = any(row.get("figures", {}).get("trusted_stand_in") for each in epochs for row in each)
+    return Cell(key, source.runs[0].job.data, published, ours, status, stand_in)
 
 
 _CSV_COLUMNS = (
     *("table", "scale", "data", "method", "column", "kind", "published", "ours", "std", "num_seeds"),
-    *("ours_minus_published", "published_minus_dividemix", "ours_minus_dividemix", "status"),
+    *("ours_minus_published", "published_minus_dividemix", "ours_minus_dividemix", "ours_over_cross_entropy"),
+    *("trusted", "status"),
 )
 
 
@@ -67,27 +80,30 @@ def to_csv(plan: Plan, cells: list[Cell]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_CSV_COLUMNS)
-    references = {cell.key[1:]: cell for cell in cells if cell.key[0] == _REFERENCE}
+    by_key = {cell.key: cell for cell in cells}
     for cell in cells:
-        reference = references.get(cell.key[1:])
-        difference = to_reference = published_to_reference = None
+        reference = by_key.get((_REFERENCE, *cell.key[1:]))
+        difference = to_reference = published_to_reference = factor = None
         if plan.scale == "paper":
             difference = _minus(cell.mean, cell.published)
         elif reference is not None and reference is not cell:
             to_reference = _apart(cell, reference)
             published_to_reference = _minus(cell.published, reference.published)
+        if cell.key[2] == "hours":
+            factor = _times(cell, by_key.get((_UNIT_OF_TIME, *cell.key[1:])))
         numbers = (cell.published, cell.mean, None if cell.ours is None else cell.ours.std)
-        differences = (difference, published_to_reference, to_reference)
+        comparisons = (difference, published_to_reference, to_reference, factor)
         writer.writerow(
             [plan.name, plan.scale, cell.data, *cell.key]
             + [_text(number, ".6g", missing="") for number in numbers]
-            + [cell.num_seeds, *(_text(number, ".6g", missing="") for number in differences), cell.status]
+            + [cell.num_seeds, *(_text(number, ".6g", missing="") for number in comparisons)]
+            + ["stand-in" if cell.stand_in else "", cell.status]
         )
     return text.getvalue()
 
 
 def to_grid(plan: Plan, cells: list[Cell]) -> list[list[str]]:
-    """The table as text, heading first: for each method and kind of figure the paper's line, ours and a difference."""
+    """The table as text, heading first: for each method and kind of figure the paper's line, ours and comparisons."""
     lines: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         lines.setdefault((cell.key[0], cell.key[2]), []).append(cell)
@@ -98,21 +114,33 @@ def to_grid(plan: Plan, cells: list[Cell]) -> list[list[str]]:
     for (method, kind), line in lines.items():
         not_run = all(cell.status == "not run" for cell in line)
         published = [_text(cell.published, f".{digits}f") for cell in line]
-        grid.append([method, kind, "paper, full scale" if mini else "paper", *published, "not run" if not_run else ""])
+        if method not in ADDED.get(plan.name, ()):
+            of = "paper, full scale" if mini else "paper"
+            grid.append([method, kind, of, *published, "not run" if not_run else ""])
         if not_run:
             continue
         counts = sorted({cell.num_seeds for cell in line})
         seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]}-{counts[-1]}"  # 2-3 if some runs are missing
-        grid.append([method, kind, f"ours, {plan.scale}", *map(_ours, line), seeds])
-        differences = {}
-        if not mini:
-            differences["difference"] = [_minus(cell.mean, cell.published) for cell in line]
-        elif method != _REFERENCE and (_REFERENCE, kind) in lines:
-            pairs = list(zip(line, lines[_REFERENCE, kind], strict=True))
-            differences[f"paper, to {_REFERENCE}"] = [_minus(cell.published, other.published) for cell, other in pairs]
-            differences[f"mini, to {_REFERENCE}"] = [_apart(cell, other) for cell, other in pairs]
-        grid += [[method, kind, of, *(_text(value, "+.2f") for value in d), ""] for of, d in differences.items()]
+        stand_in = ", stand-in" if any(cell.stand_in for cell in line) else ""
+        grid.append([method, kind, f"ours, {plan.scale}{stand_in}", *map(_ours, line), seeds])
+        grid += [[method, kind, *texts, ""] for texts in _comparisons(line, lines, mini=mini)]
     return grid
+
+
+def _comparisons(line: list[Cell], lines: Mapping[tuple[str, str], list[Cell]], *, mini: bool) -> Iterator[list[str]]:
+    """What is below a row's figures: differences to the paper or to the reference, and a time as a multiple."""
+    method, _, kind = line[0].key
+    if not mini:
+        yield ["difference", *(_text(_minus(cell.mean, cell.published), "+.2f") for cell in line)]
+    if kind == "hours" and (_UNIT_OF_TIME, kind) in lines:
+        pairs = list(zip(line, lines[_UNIT_OF_TIME, kind], strict=True))
+        yield [f"ours, x {_UNIT_OF_TIME}", *(_text(_times(cell, other), ".2f") for cell, other in pairs)]
+    elif mini and method != _REFERENCE and (_REFERENCE, kind) in lines:
+        pairs = list(zip(line, lines[_REFERENCE, kind], strict=True))
+        published = [_minus(cell.published, other.published) for cell, other in pairs]
+        if any(value is not None for value in published):
+            yield [f"paper, to {_REFERENCE}", *(_text(value, "+.2f") for value in published)]
+        yield [f"mini, to {_REFERENCE}", *(_text(_apart(cell, other), "+.2f") for cell, other in pairs)]
 
 
 def _minus(value: float | None, other: float | None) -> float | None:
@@ -122,6 +150,13 @@ def _minus(value: float | None, other: float | None) -> float | None:
 def _apart(cell: Cell, other: Cell) -> float | None:
     """Our figure minus that of another row; None unless both have all their seeds."""
     return _minus(cell.mean, other.mean) if cell.status == other.status == "done" else None
+
+
+def _times(cell: Cell, other: Cell | None) -> float | None:
+    """Our figure divided by that of another row; None unless both have all their seeds."""
+    if other is None or not other.mean or cell.mean is None:
+        return None
+    return cell.mean / other.mean if cell.status == other.status == "done" else None
 
 
 def _text(value: float | None, form: str, missing: str = "-") -> str:

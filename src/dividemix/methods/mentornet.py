@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
     from dividemix.engine.state import State
 
-# The released scripts; their later drops of the rate are skipped. Table 6 has the data-driven curriculum.
-_CIFAR: Mapping[str, Any] = {"epochs": 100, "batch_size": 64, "lr": 0.1, "lr_drop_epoch": 50, "weight_decay": 2e-4}
+# The released scripts; their third drop of the rate, after 77 epochs, is skipped. Table 6 has the data-driven
+# curriculum.
+_CIFAR: dict[str, Any] = {"epochs": 100, "batch_size": 64, "lr": 0.1, "lr_drop_epoch": 50, "weight_decay": 2e-4}
+_CIFAR |= {"lr_second_drop": 64}
 PUBLISHED: dict[str, Mapping[str, Any]] = {
     name: {**_CIFAR, "curriculum": "data_driven"} for name in ("cifar10", "cifar100")
 }

@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     from dividemix.engine.state import State
 
-# The released code for WRN-28-10, 60,000 steps; its second drop of the rate, at 5/6, is skipped. The paper has 1000
-# trusted samples, the code 100 by default. Nothing is published for the other sets.
+# The released code for WRN-28-10, 60,000 steps. The paper has 1000 trusted samples, the code 100 by default. Nothing is
+# published for the other sets.
 _CIFAR: Mapping[str, Any] = {
     "epochs": 120,
     "batch_size": 50,
     "lr": 0.1,
     "lr_drop_epoch": 80,
+    "lr_second_drop": 100,
     "weight_decay": 2e-4,
     "warmup_share": 0.0,
 }

@@ -75,10 +75,11 @@ def measure(job: Job, source: "Source | None" = None) -> Pace:
     evaluate = 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDivisionWarning)  # expected after a few steps
-        train_one(method, state, sets, s)  # not counted: it also chooses kernels and allocates memory
         begin = 0
         for phase in method.phases(s):
             if phase.num_epochs:
+                state.epoch = begin
+                train_one(method, state, sets, s)  # not counted: it also chooses kernels and allocates memory
                 state.epoch = begin
                 report = train_one(method, state, sets, s)
                 divide = report.seconds.get("co_divide", 0.0) / num_samples

@@ -8,7 +8,7 @@ from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.methods.method import MethodSettings
-from dividemix.planning.job import known_to
+from dividemix.settings import Settings, fields_of
 
 DEFAULT = "default"  # the preset whose other settings are chosen to fit the data
 DEMO = {"data": "fashion", "noise": "symmetric:0.5"}  # what is trained if the user names no data
@@ -32,10 +32,20 @@ def find_preset(name: str) -> Preset:
 
 
 def preset_values(name: str, method: str | None = None) -> dict[str, Any]:
-    """The preset's values for its own method, or those that another method has."""
+    """The preset's values for its own method, or those of the settings that another method shares with it."""
     preset = find_preset(name)
     method = method or preset.method
-    return {"method": method} | known_to(method, preset.fields)
+    return {"method": method} | shared(preset.fields, preset.method, method)
+
+
+def shared(values: Mapping[str, Any], method: str, other: str) -> dict[str, Any]:
+    """The values of those settings of a method that another one inherits from the same group.
+
+    Two methods may give different settings the same name, such as alpha.
+    """
+    groups = set(find_method(method).settings.__mro__) & set(find_method(other).settings.__mro__)
+    names = {field.name for group in groups if issubclass(group, Settings) for field in fields_of(group).values()}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def preset_settings(name: str, **overrides: Any) -> MethodSettings:

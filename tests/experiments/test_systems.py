@@ -1,0 +1,126 @@
+"""The other systems' settings, as a dry run prints them, against their sources, written out here once more."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from dividemix.cli import main
+from dividemix.experiments.plans import make_plan, rows_of
+from dividemix.experiments.provenance import ROW_NOTES
+from dividemix.experiments.published import PUBLISHED
+from dividemix.experiments.systems import ADDED, BETTER_OF, ROWS
+from dividemix.methods import METHODS
+from dividemix.planning.job import own_fields
+
+Settings = dict[str, Any]
+TABLES = ("table1", "table2", "table3", "table4", "table6", "table8")
+
+# What each system's own source says: (table, method, data) and the settings that must be printed. Two drops of the rate
+# are (first, second). The rest is the common setting of Section 4.1 and Appendix B.
+ARAZO = {"lr": 0.1, "weight_decay": 1e-4, "epochs": 300, "lr_drop_epoch": 100, "lr_second_drop": 250}
+SOURCES: list[tuple[str, str, str, Settings]] = [
+    ("table1", "bootstrap", "cifar10", ARAZO | {"variant": "soft", "beta": 0.95, "warmup_share": 0.35}),
+    ("table1", "m_correction", "cifar10", ARAZO | {"alpha": 32.0, "warmup_share": 0.35}),
+    ("table1", "m_correction", "cifar100", ARAZO | {"alpha": 32.0, "warmup_share": 0.35}),
+    (
+        *("table1", "mixup", "cifar100"),
+        ARAZO | {"alpha": 32.0, "epochs": 200, "lr_drop_epoch": 100, "lr_second_drop": 150},
+    ),
+    # Two runs of 120 and of 150 epochs.
+    (
+        *("table1", "forward_correction", "cifar10"),
+        {"epochs": 240, "lr_drop_epoch": 80, "lr_second_drop": 160, "lr": 0.1, "weight_decay": 1e-4},
+    ),
+    (
+        *("table1", "forward_correction", "cifar100"),
+        {"epochs": 300, "lr_drop_epoch": 160, "lr_second_drop": 240, "weight_decay": 1e-3, "outlier_share": 0.0},
+    ),
+    ("table1", "co_teaching_plus", "cifar10", {"ramp_share": 10 / 200, "co_teaching_share": 20 / 200, "lr": 0.02}),
+    ("table1", "co_teaching_plus", "cifar100", {"ramp_share": 10 / 200, "co_teaching_share": 5 / 200}),
+    (
+        *("table1", "pencil", "cifar10"),
+        {"epochs": 320, "lr": 0.03, "final_lr": 0.2, "label_lr": 300.0, "compatibility_weight": 0.1},
+    ),
+    ("table1", "mlnt", "cifar10", {"epochs": 120, "lr": 0.2, "inner_lr": 0.2, "num_branches": 10, "rounds": 1}),
+    ("table1", "mlnt", "cifar100", {"epochs": 300, "lr": 0.02, "rounds": 1}),  # nothing is published
+    ("table2", "joint_optim", "cifar10", {"epochs": 320, "lr": 0.03, "prior_weight": 0.8, "entropy_weight": 0.4}),
+    ("table2", "pencil", "cifar10", {"lr": 0.03, "compatibility_weight": 0.0, "entropy_weight": 0.4}),
+    ("table2", "incv", "cifar10", {"num_rounds": 4, "round_share": 50 / 400, "noise_pattern": "estimated"}),
+    ("table3", "mlnt", "clothing1m", {"rounds": 3, "inner_lr": 0.02, "lr": 8e-4, "balanced_batches": 0}),
+    ("table3", "pencil", "clothing1m", {"epochs": 25, "compatibility_weight": 0.08, "entropy_weight": 0.8}),
+    ("table3", "meta_cleaner", "clothing1m", {"epochs": 80, "lr": 0.002, "lr_drop_epoch": 40, "group_size": 5}),
+    ("table3", "m_correction", "clothing1m", {"epochs": 80, "lr": 0.002, "alpha": 32.0}),  # not DivideMix's alpha
+    ("table4", "co_teaching", "webvision", {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01}),
+    ("table4", "mentornet", "webvision", {"curriculum": "predefined"}),
+    (
+        *("table6", "mentornet", "cifar100"),
+        {"epochs": 100, "lr": 0.1, "weight_decay": 2e-4, "lr_drop_epoch": 50, "lr_second_drop": 64},
+    ),
+    (
+        *("table6", "reweight", "cifar10"),
+        {"epochs": 120, "lr_drop_epoch": 80, "lr_second_drop": 100, "weight_decay": 2e-4, "warmup_share": 0.1},
+    ),
+    ("table6", "d2l", "cifar10", {"epochs": 120, "lr": 0.1, "lr_drop_epoch": 40, "lr_second_drop": 80}),
+    ("table6", "d2l", "cifar100", {"epochs": 200, "first_share": 60 / 200, "lid_window": 5, "lid_neighbours": 20}),
+    ("table6", "abstention", "cifar10", {"learn_share": 20 / 200, "alpha_final": 1.0, "alpha_divisor": 64.0}),
+]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Settings]:
+    assert main(["reproduce", *arguments, "--dry-run"]) == 0
+    content = yaml.safe_load(capsys.readouterr().out)
+    return [content["common"] | own for own in content["runs"].values()]
+
+
+@pytest.mark.parametrize(("table", "method", "data", "source"), SOURCES)
+def test_a_dry_run_prints_the_published_settings(
+    table: str, method: str, data: str, source: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = [job for job in printed(capsys, table, "--scale", "paper") if (job["method"], job["data"]) == (method, data)]
+    assert jobs
+    for job in jobs:
+        assert {name: job[name] for name in source} == source
+
+
+COMMON = {"net", "epochs", "lr", "lr_drop_epoch", "lr_second_drop", "weight_decay", "batch_size", "limit_train"}
+
+
+@pytest.mark.parametrize("table", ["table1", "table2", "table6", "table8"])
+def test_mini_runs_share_data_network_and_schedule_and_keep_their_own_parameters(
+    table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only the label_lr and final_lr of a published length are left to the method, which fits them to any length."""
+    papers = [job for job in printed(capsys, table, "--scale", "paper") if job["data"] == "cifar10"]
+    minis = printed(capsys, table)
+    assert len({tuple(job[name] for name in sorted(COMMON)) for job in minis}) == 1
+    others = [(mini, paper) for mini, paper in zip(minis, papers, strict=True) if mini["method"] != "dividemix"]
+    for mini, paper in others:
+        own = set(own_fields(mini["method"]))
+        for name in own - {"label_lr", "final_lr"}:
+            assert mini[name] == paper[name], (mini["method"], name)
+        assert all(mini[name] is None for name in own & {"label_lr", "final_lr"})
+
+
+def test_every_method_but_ours_is_a_row_and_every_row_a_method() -> None:
+    assert {changes.get("method", "dividemix") for changes in ROWS.values()} == METHODS.keys() - {"robust"}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_row_has_runs_and_notes_name_rows_that_exist(table: str) -> None:
+    plan = make_plan(table, "paper")
+    trained = {key[0] for key in plan.sources if isinstance(key, tuple)}
+    rows = rows_of(table)
+    assert rows[: len(PUBLISHED[table].methods)] == PUBLISHED[table].methods
+    assert set(rows) - BETTER_OF.keys() == trained
+    assert all(set(BETTER_OF[row]) <= trained for row in BETTER_OF.keys() & set(rows))
+    assert not set(ADDED.get(table, ())) & set(PUBLISHED[table].methods)
+    for note in ROW_NOTES[table]:
+        assert note in plan.notes
+        about = note.partition(":")[0]
+        assert about.startswith(("All rows", "Rows", "A factor", "CIFAR-100")) or about.split(", ")[0] in rows, note
+
+
+def test_table_8_has_every_system_and_ordinary_training() -> None:
+    methods = {run.job.method for run in make_plan("table8", "mini").runs}
+    assert methods == METHODS.keys() - {"robust"}
