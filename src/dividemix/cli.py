@@ -11,12 +11,24 @@ import warnings
 from collections.abc import Container, Sequence
 from typing import Any, NoReturn
 
-from dividemix.commands import data, evaluate, export, methods, predict, presets, relabel, reproduce, resume, train
+from dividemix.commands import (
+    compare,
+    data,
+    evaluate,
+    export,
+    methods,
+    predict,
+    presets,
+    relabel,
+    reproduce,
+    resume,
+    train,
+)
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import DivergedError, InputError
 from dividemix.version import __version__
 
-_ORDER = (train, resume, evaluate, predict, export, relabel, presets, methods, reproduce, data)
+_ORDER = (train, resume, compare, evaluate, predict, export, relabel, presets, methods, reproduce, data)
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
 

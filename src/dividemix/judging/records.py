@@ -88,3 +88,10 @@ class RunSummary(TypedDict):
     test_top5: NotRequired[float]
     other_tests: NotRequired[dict[str, TestScores]]
     class_recall: NotRequired[dict[str, float | None]]
+
+
+def main_loss(row: EpochRow) -> float | None:
+    """The loss of an epoch, as a mean over the nets, or its first term; None without any."""
+    terms = row["losses"]
+    values = terms.get("loss") or next(iter(terms.values()), [])
+    return sum(values) / len(values) if values else None

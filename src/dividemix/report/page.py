@@ -4,7 +4,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
@@ -17,14 +17,19 @@ _SCRIPTS = ("dom", "charts", "training", "losses", "noise", "decisions", "choose
 
 def render(content: PageContent, thumbnail: Callable[[int], bytes]) -> str:
     """The page. `thumbnail(i)` returns sample i as a JPEG, PNG or WebP file, or b"" if it has no picture."""
-    style = _read("page.css")
-    script = '"use strict";\n' + "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
-    return Template(_read("page.html")).substitute(
-        title=html.escape(content.title.encode("utf-8", "replace").decode()),
+    return assemble("page.html", ("page.css",), _SCRIPTS, title=content.title, data=payload(content, thumbnail))
+
+
+def assemble(template: str, styles: Sequence[str], scripts: Sequence[str], *, title: str, data: Any) -> str:
+    """A page from files in static/: a template, its styles, its scripts by name; and the data that it shows."""
+    style = "\n".join(map(_read, styles))
+    script = '"use strict";\n' + "\n".join(_read(f"{name}.js") for name in scripts)
+    return Template(_read(template)).substitute(
+        title=html.escape(title.encode("utf-8", "replace").decode()),
         policy=_policy(style, script),
         style=style,
         script=script,
-        data=to_script_json(payload(content, thumbnail)),
+        data=to_script_json(data),
     )
 
 
