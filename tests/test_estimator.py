@@ -148,6 +148,18 @@ def test_pipelines_cross_validation_and_grids_take_it() -> None:
     assert search.best_params_["dividemixclassifier__lr"] == 0.02
 
 
+def test_a_grid_over_epochs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Warm-up that was not given follows the epochs: fewer than its former default of 5 raised an error."""
+    X, y = blobs(30)
+    classifier = DivideMixClassifier(net_width=4, device="cpu", random_state=0)
+    search = GridSearchCV(classifier, {"epochs": [1, 2, 3, 7]}, cv=2, error_score="raise").fit(X, y)
+    assert all(np.isfinite(search.cv_results_["mean_test_score"]))
+    for epochs, warmup in ((3, 1), (np.int64(12), 2), (30, 5)):
+        capsys.readouterr()
+        classifier.set_params(epochs=epochs, verbose=True).fit(X, y)
+        assert capsys.readouterr().out.count("warmup") == warmup
+
+
 def test_every_epoch_has_its_line_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = blobs(30)
     DivideMixClassifier(**QUICK).fit(X, y)
@@ -224,7 +236,7 @@ def test_degenerate_data_is_learned_as_far_as_it_goes_and_without_warnings(X: An
         ({}, np.zeros((2, 8, 8, 3, 1), np.uint8), [0, 1], "images .* of uint8"),
         ({}, np.zeros((0, 8, 8), np.uint8), [], "0 sample"),
         ({}, np.zeros((4, 2, 2), np.uint8), [0, 1] * 2, "does not fit"),
-        ({"epochs": 2}, np.eye(4), [0, 1] * 2, "warmup_epochs"),
+        ({"epochs": 2, "warmup_epochs": 3}, np.eye(4), [0, 1] * 2, "warmup_epochs"),
         ({"lr": -1}, np.eye(4), [0, 1] * 2, "lr is -1"),
         ({"noise_std": -0.1}, np.eye(4), [0, 1] * 2, "noise_std is -0.1"),
         ({"noise_std": "much"}, np.eye(4), [0, 1] * 2, "noise_std is 'much'"),

@@ -24,7 +24,7 @@ from dividemix.methods import find_method
 from dividemix.methods.loop import fit
 from dividemix.methods.method import EpochReport, TrainingSets
 from dividemix.planning.choices import as_settings
-from dividemix.planning.defaults import net_for
+from dividemix.planning.defaults import net_for, warmup_for
 from dividemix.planning.job import Job
 from dividemix.planning.plan import make_draft
 from dividemix.planning.prepare import start
@@ -51,8 +51,8 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     epochs : int, default=30
         Number of epochs, including warm-up.
-    warmup_epochs : int, default=5
-        Epochs of ordinary training before the first division.
+    warmup_epochs : int or None, default=None
+        Epochs of ordinary training before the first division. None is a sixth of the epochs, 1 to 5.
     batch_size : int, default=32
         Labeled samples, and as many unlabeled ones, in a step; fewer if this is more than a quarter of the samples.
     lr : float, default=0.02
@@ -128,7 +128,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         *,
         epochs: int = 30,
-        warmup_epochs: int = 5,
+        warmup_epochs: int | None = None,
         batch_size: int = 32,
         lr: float = 0.02,
         net: str | None = None,
@@ -221,7 +221,11 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "compile": "never",
             "kernels": "torch",  # a pickle of the nets must load on machines without a compiler
         }
-        if type(given["batch_size"]) is int:  # the planner refuses anything else
+        if given["warmup_epochs"] is None:
+            del given["warmup_epochs"]
+            if type(given["epochs"]) is int:  # the planner refuses anything else
+                given["warmup_epochs"] = warmup_for(given["epochs"], on_cpu=True).value
+        if type(given["batch_size"]) is int:
             given["batch_size"] = min(given["batch_size"], max(2, num_samples // 4))
         return make_draft(given, preset="default").job
 

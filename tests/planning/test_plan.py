@@ -72,6 +72,15 @@ def test_a_given_length_is_left_alone() -> None:
     assert (values["warmup_epochs"], values["lr_drop_epoch"]) == (7, 29)
 
 
+@pytest.mark.parametrize("epochs", [1, 2, 3, 1000])
+@pytest.mark.parametrize("method", [None, *METHODS])
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "default"])  # whose lengths the data decides
+def test_any_number_of_epochs_fits_every_preset(preset: str, method: str | None, epochs: int) -> None:
+    """A preset's own warm-up of ten epochs must not refuse three epochs."""
+    given = {"epochs": epochs} | ({} if method is None else {"method": method})
+    assert draft_of(preset, **given).job.settings.epochs == epochs
+
+
 @pytest.mark.parametrize("given", [{}, {"epochs": 300}, {"lr": 0.1}])
 def test_without_another_number_of_epochs_nothing_is_scaled(given: dict[str, Any]) -> None:
     draft = draft_of("cifar10-sym-50", **given)

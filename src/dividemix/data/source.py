@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.classes import check_text
 from dividemix.data.image_files import ImageFiles
+from dividemix.data.subset import limited, long_tailed
 from dividemix.errors import InputError
 
 Images = NDArray[np.uint8]
@@ -114,34 +115,46 @@ class Source:
         return as_labels(labels, f"{self.name}: {part}_labels", len(images), len(self.classes))
 
     def limit_train(self, limit: int) -> "Source":
-        """The source with only the first limit // C training images of each class, in the order of the data.
+        """The source with the first training images of each class, about `limit` in all (see `limited`)."""
+        return self.subset(limited(self._classes_of_train, len(self.classes), limit, "limit_train"))
 
-        The class of a sample is its true label if known, else its given label. Raises InputError if that is less than
-        one image per class, or more than a class has.
-        """
-        per_class = limit // len(self.classes)
-        if per_class < 1:
-            raise InputError(
-                f"limit_train is {limit}: must be at least {len(self.classes)}, one image for each class of {self.name}"
-            )
-        labels = self.train_labels if self.true_labels is None else self.true_labels
-        members = [np.flatnonzero(labels == label) for label in range(len(self.classes))]
-        fewest = min(range(len(members)), key=lambda label: len(members[label]))
-        if len(members[fewest]) < per_class:
-            raise InputError(
-                f"limit_train is {limit}, {per_class} images per class, "
-                f"but class {self.classes[fewest]!r} of {self.name} has {len(members[fewest])}: use a smaller limit"
-            )
-        index = np.sort(np.concatenate([member[:per_class] for member in members]))
-        images = self.train_images
+    def limit_test(self, limit: int) -> "Source":
+        """The source with the first images of each class of every test set, about `limit` in each (see `limited`)."""
+
+        def first(images: Images | ImageFiles, labels: Labels) -> tuple[Images | ImageFiles, Labels]:
+            index = limited(labels, len(self.classes), limit, "limit_test")
+            return _taken(images, index), labels[index]
+
+        if self.test_images is None or self.test_labels is None:
+            raise InputError(f"limit_test is {limit}: {self.name} has no test images; leave it out")
+        images, labels = first(self.test_images, self.test_labels)
+        others = {name: first(*other) for name, other in self.other_tests.items()}
+        return dataclasses.replace(self, test_images=images, test_labels=labels, other_tests=others)
+
+    def long_tail(self, ratio: float) -> "Source":
+        """The source with ever fewer training images of each class: the first has `ratio` times those of the last."""
+        return self.subset(long_tailed(self._classes_of_train, len(self.classes), ratio))
+
+    @property
+    def _classes_of_train(self) -> Labels:
+        """(N,): the class of each training sample: its true label if known, else its given label."""
+        return self.train_labels if self.true_labels is None else self.true_labels
+
+    def subset(self, index: NDArray[np.int64]) -> "Source":
+        """The source with the training samples of index (n,) alone."""
         return dataclasses.replace(
             self,
-            train_images=images.subset(index) if isinstance(images, ImageFiles) else images[index],
+            train_images=_taken(self.train_images, index),
             train_labels=self.train_labels[index],
             true_labels=None if self.true_labels is None else self.true_labels[index],
             paths=None if self.paths is None else tuple(self.paths[i] for i in index),
             rows=self.rows[index],
         )
+
+
+def _taken(images: Images | ImageFiles, index: NDArray[np.int64]) -> Images | ImageFiles:
+    """The images of index (n,)."""
+    return images.subset(index) if isinstance(images, ImageFiles) else images[index]
 
 
 def check_images(images: NDArray[Any] | ImageFiles, where: str, like: Images | ImageFiles | None = None) -> None:

@@ -8,7 +8,7 @@ from dividemix.planning.pace import Pace, measure
 
 # Settings that determine the cost of a step: runs with the same values are of one kind, and one of them is measured.
 _KIND = (
-    *("data", "root", "limit_train", "image_size", "method", "device", "precision"),
+    *("data", "root", "limit_train", "limit_test", "imbalance", "image_size", "method", "device", "precision"),
     *("net", "net_width", "final_norm", "batch_size", "num_views", "co_training", "labeled_only"),
     *("correction", "curriculum", "rounds", "second_order"),
 )

@@ -59,7 +59,7 @@ def choose(
             fitted = Job.of(job.values() | known_to(job.method, as_settings(choices)))
             choices.append(_epochs_in(minutes, fitted, source, given.get("warmup_epochs"), on_cpu))
     epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.settings.epochs)
-    warmup = _warmup(epochs, on_cpu)
+    warmup = warmup_for(epochs, on_cpu)
     rampup = Choice("rampup_epochs", max(1, min(16, epochs - warmup.value)), "until lambda_u is in full force")
     return source, choices + [choice for choice in (warmup, rampup) if choice.name not in given]
 
@@ -100,7 +100,8 @@ def _epochs(num_samples: int, on_cpu: bool) -> Choice:
     return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
 
 
-def _warmup(epochs: int, on_cpu: bool) -> Choice:
+def warmup_for(epochs: int, on_cpu: bool) -> Choice:
+    """Epochs of warm-up in a training of so many epochs."""
     most = 5 if on_cpu else 10
     return Choice("warmup_epochs", max(1, min(round(epochs / 6), most)), f"a sixth of the epochs, {most} at most")
 
@@ -112,7 +113,7 @@ def _epochs_in(minutes: float, job: Job, source: Source, num_warmup: int | None,
     pace = measure(replace(job, noise="none"), source)
 
     def seconds(epochs: int) -> float:
-        warmup = _warmup(epochs, on_cpu).value if num_warmup is None else num_warmup
+        warmup = warmup_for(epochs, on_cpu).value if num_warmup is None else num_warmup
         schedule = known_to(job.method, {"epochs": epochs, "warmup_epochs": warmup})
         return pace.seconds(Job.of(job.values() | schedule))
 

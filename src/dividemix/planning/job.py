@@ -42,7 +42,13 @@ class Job(Settings):
     )
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
-    limit_train: int | None = setting(None, "use only the first N / C images of each of the C classes", "N", low=1)
+    limit_train: int | None = setting(
+        None, "train on N samples only: the first of each class, in proportion, at least one", "N", low=1
+    )
+    limit_test: int | None = setting(None, "test on N samples only, chosen in the same way", "N", low=1)
+    imbalance: float | None = setting(
+        None, "keep ever fewer samples of each class: the first has RATIO times those of the last", "RATIO", low=1
+    )
     noise: str = setting(
         "none",
         "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, instance:0.4, matrix:FILE,"

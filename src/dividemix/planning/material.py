@@ -85,7 +85,16 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         memory_gb=job.memory_gb,
         **_columns(job),
     )
-    return source if job.limit_train is None else source.limit_train(job.limit_train)
+    return reduced(source, job)
+
+
+def reduced(source: Source, job: Job) -> Source:
+    """The source with the samples that the job keeps of it."""
+    if job.imbalance is not None:
+        source = source.long_tail(job.imbalance)
+    if job.limit_train is not None:
+        source = source.limit_train(job.limit_train)
+    return source if job.limit_test is None else source.limit_test(job.limit_test)
 
 
 def _columns(job: Job) -> dict[str, Any]:

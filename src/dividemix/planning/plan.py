@@ -48,8 +48,10 @@ def make_plan(
     draft = make_draft(given, preset=preset, minutes=minutes)
     job, preset, choices = draft.job, draft.preset, draft.choices
     from_program = source is not None
-    if source is not None and job.limit_train is not None:
-        source = source.limit_train(job.limit_train)
+    if source is not None:
+        from dividemix.planning.material import reduced
+
+        source = reduced(source, job)
     if preset == DEFAULT:
         from dividemix.planning.defaults import choose
 
@@ -57,8 +59,8 @@ def make_plan(
         known = job.values()
         choices = tuple(choice for choice in fitted if choice.name in known)
         job = Job.of(job.values() | as_settings(choices))
-    if from_program:  # the run's copy of the data is limited already
-        job = Job.of(job.values() | {"limit_train": None})
+    if from_program:  # the run's copy of the data is reduced already
+        job = Job.of(job.values() | {"limit_train": None, "limit_test": None, "imbalance": None})
     return Plan(job, preset, choices, source)
 
 
