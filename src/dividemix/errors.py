@@ -17,6 +17,11 @@ def shown(value: object, length: int = 200) -> str:
 START_AGAIN = "start again: move the run directory away, or train with --overwrite"  # what to do with a damaged run
 
 
+def advised(error: InputError, advice: str) -> InputError:
+    """The error with advice for a damaged file. If the system refused to read the file, it is whole: no advice."""
+    return error if isinstance(error.__cause__, OSError) else InputError(f"{error}; {advice}")
+
+
 class DivergedError(RuntimeError):
     """A loss or a weight became NaN or infinite, so training stops."""
 

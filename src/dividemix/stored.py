@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+import stat
 import types
 import typing
 from pathlib import Path
@@ -14,7 +16,7 @@ from dividemix.errors import InputError, shown
 
 T = TypeVar("T")
 MAX_BYTES = 1 << 30  # of metrics.jsonl, which has megabytes after a long run
-_MAX_JSON_BYTES = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 _MAX_YAML_BYTES = 1 << 20
 _MAX_DEPTH = 50
 # Texts, also one without an end, and the brackets outside of them.
@@ -27,7 +29,7 @@ def read_json(path: Path, shape: type[T]) -> T:
     Raises:
         InputError: if it cannot be read, is too large or too deep, or has another shape.
     """
-    return parse_json(read_bytes(path, _MAX_JSON_BYTES), shape, str(path))
+    return parse_json(read_bytes(path, MAX_JSON_BYTES), shape, str(path))
 
 
 def parse_json(content: bytes, shape: type[T], where: str) -> T:
@@ -66,7 +68,10 @@ def read_bytes(path: Path, limit: int) -> bytes:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(limit + 1)
+            about = os.fstat(file.fileno())
+            # Python takes memory for all that is asked for. A pipe does not know its size.
+            size = about.st_size if stat.S_ISREG(about.st_mode) else limit
+            content = file.read(min(size, limit) + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     if len(content) > limit:

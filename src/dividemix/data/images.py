@@ -85,8 +85,8 @@ def result_or_reason(read: Callable[[ImageLike], Result], files: Sequence[ImageL
 
 
 def is_process_limit(error: Exception) -> bool:
-    """Whether an error means that too many files are open, which is no fault of the file."""
-    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)
+    """Whether an error means that too many files are open, or memory is short, which is no fault of the file."""
+    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 @cache

@@ -9,18 +9,19 @@ from dividemix.data.images import image_suffixes, is_process_limit
 from dividemix.data.same_file import identity
 
 
-def walk(folder: Path, data: Path) -> Iterator[tuple[Path, str]]:
+def walk(folder: Path, data: Path, *, whole: bool = False) -> Iterator[tuple[Path, str]]:
     """Each file below a folder of the data, without hidden ones, and "".
 
-    A folder that cannot be read, is not followed, or has the name of an image, comes with the reason. Links to folders
-    are followed last, so that a file is found under its own name first.
+    A folder that cannot be read, is not followed, or has the name of an image, comes with the reason; if the `whole` is
+    needed, one that cannot be read is an OSError. Links to folders are followed last, so that a file is found under its
+    own name first.
     """
     read: set[Hashable] = set()
     waiting = deque([folder])
     unreadable: list[tuple[Path, str]] = []
 
     def note(error: OSError) -> None:
-        if is_process_limit(error):
+        if whole or is_process_limit(error):
             raise error
         unreadable.append((Path(error.filename), f"folder cannot be read: {error.strerror}"))
 

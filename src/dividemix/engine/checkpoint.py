@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dividemix import atomic
 from dividemix.errors import InputError
-from dividemix.stored import check_shape, digest_of, read_json
+from dividemix.stored import MAX_JSON_BYTES, check_shape, digest_of, parse_json, read_bytes
 
 FORMAT = 2
 _INDEX = "checkpoint.json"
@@ -69,7 +69,7 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise _damaged(folder, error) from error
+            raise InputError(f"{folder / index['tensors']}: cannot be read: {error.strerror or error}") from error
         if digest_of(content, index["facts"]) != index["digest"]:
             raise _damaged(folder, "its content is not what was saved")
         try:
@@ -89,8 +89,9 @@ def _read_index(folder: Path) -> _Index:
     path = folder / _INDEX
     if not path.is_file():
         raise InputError(f"{folder}: no checkpoint here: {_INDEX} is missing")
+    content = read_bytes(path, MAX_JSON_BYTES)
     try:
-        values = read_json(path, dict[str, Any])
+        values = parse_json(content, dict[str, Any], str(path))
         is_ours = values.get("format") == FORMAT
         check_shape(values, _Index if is_ours else Any)
     except ValueError as error:

@@ -32,7 +32,9 @@ def read_epochs(run: PlannedRun, folder: Path) -> Rows:
     path, num_epochs = folder / run.name, run.job.settings.epochs
     try:
         rows = RunDirectory(path).read_rows()
-    except InputError:
+    except InputError as error:
+        if isinstance(error.__cause__, OSError):  # the system refused to read it, which says nothing of the file
+            raise
         rows = []
     if len(rows) != num_epochs:
         raise InputError(

@@ -288,13 +288,15 @@ def _read_weights(path: Path, num_nets: int, values: dict[str, Any]) -> dict[str
     """The tensors of the nets. A digest in config.json shows that both files are as they were saved."""
     try:
         content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: the weights cannot be read ({error.strerror or error})") from error
+    try:
         about = {name: value for name, value in values.items() if name != "digest"}
         if "digest" in values and values["digest"] != digest_of(content, about):  # models of 0.1 have none
             raise InputError(f"{path}: this file or {_CONFIG} is not what was saved; save the model again")
         tensors: dict[str, Tensor] = safetensors.torch.load(content)
-    except (SafetensorError, OSError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: the weights cannot be read ({reason}); save the model again") from error
+    except SafetensorError as error:
+        raise InputError(f"{path}: the weights cannot be read ({error}); save the model again") from error
     num_stored = len({name.split(".")[1] for name in tensors if name.startswith("nets.")})
     if num_stored != num_nets:  # before any is built
         raise InputError(f"{path}: has {num_stored} nets, {_CONFIG} has {num_nets}: {_SAME}")

@@ -35,7 +35,7 @@ def write_cleaned_folder(
     if kind == "folder" and (own.is_relative_to(home) or home.is_relative_to(own)):
         raise InputError(f"{out}: must be outside of {data}, and not around it: choose another folder")
     if kind == "folder":
-        train, test = list_folder(data)
+        train, test = list_folder(data, whole=True)  # what is not listed would be lost
     else:
         train, test = list_table(data, path_column=path_column, label_column=label_column)
     rows: dict[int, tuple[str, str | None]] = dict(enumerate(zip(train.paths, train.labels, strict=True)))

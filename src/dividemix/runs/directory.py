@@ -24,12 +24,12 @@ from dividemix.data.source import Skipped, Source
 from dividemix.data.spreadsheet import as_field, from_field
 from dividemix.data.text_table import read_text_table
 from dividemix.engine.processor import num_cores, processor_name
-from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning
+from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning, advised
 from dividemix.foreign import refuse_foreign
 from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
 from dividemix.planning.job import Job, read_settings
-from dividemix.stored import MAX_BYTES, parse_json, read_bytes, read_json
+from dividemix.stored import MAX_BYTES, MAX_JSON_BYTES, parse_json, read_bytes, read_json
 from dividemix.version import __version__
 
 
@@ -82,8 +82,12 @@ class RunDirectory:
 
     def read_environments(self) -> list[dict[str, Any]]:
         """The environments in env.json: that in which the run began, then those in which it was resumed."""
+        path = self.path / "env.json"
+        if not path.is_file():
+            return []
+        content = read_bytes(path, MAX_JSON_BYTES)  # what cannot be read must not be replaced
         try:
-            first = read_json(self.path / "env.json", dict[str, Any])
+            first = parse_json(content, dict[str, Any], str(path))
             return [first, *map(dict, first.pop("resumed", []))]
         except (ValueError, TypeError):  # damaged: no result depends on it
             return []
@@ -100,7 +104,7 @@ class RunDirectory:
         try:
             return read_json(path, list[ChoiceRecord])
         except InputError as error:
-            raise InputError(f"{error}; {START_AGAIN}") from error
+            raise advised(error, START_AGAIN) from error.__cause__
 
     def read_notes(self) -> tuple[str, ...]:
         """The lines in notes.json; none without that file."""
@@ -144,6 +148,8 @@ class RunDirectory:
             columns = [table.columns.index(name) for name in ("path", "reason")]
             return tuple(Skipped(*(from_field(record.value(i)) for i in columns)) for record in table.rows())
         except ValueError as error:
+            if isinstance(error.__cause__, OSError):
+                raise
             raise InputError(f"{path} is damaged ({error}); {START_AGAIN}") from error
 
     def read_rows(self) -> list[EpochRow]:

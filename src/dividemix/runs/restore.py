@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dividemix.data.noise import NoiseSpec, parse_noise
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.engine.state import State
-from dividemix.errors import START_AGAIN, InputError
+from dividemix.errors import START_AGAIN, InputError, advised
 from dividemix.judging.records import EpochRow
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
@@ -49,7 +49,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     try:
         tensors, facts = load_checkpoint(directory.last)
     except InputError as error:
-        raise InputError(f"{error}; {START_AGAIN}") from error
+        raise advised(error, START_AGAIN) from error.__cause__
     noise = parse_noise(job.noise)
     if noise.path is not None:  # that file may be gone: the run has a copy
         noise = NoiseSpec("file", path=directory.noise)

@@ -16,13 +16,14 @@ from dividemix.data.walk import walk
 from dividemix.errors import InputError
 
 
-def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
+def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing | None]:
     """The images to train on, and those to test on if there are any; all images below a subfolder have its class.
 
     If the folder has one subfolder for training (train) and others for testing (test, val), and these have subfolders,
     those are the classes. Hidden files are skipped. Files that are not images are reported as ignored. Links are
-    followed; a file that has several names in one class is one sample. Raises InputError if there are no class folders,
-    or it is unclear which folders are the classes.
+    followed; a file that has several names in one class is one sample. A folder that cannot be read is reported; if
+    the `whole` is needed, it is an OSError. Raises InputError if there are no class folders, or it is unclear which
+    folders are the classes.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
@@ -40,13 +41,13 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
                 f"{folder}: {printable(split)} has class folders, but {printable(others[0])} is not a split: "
                 f"to train on {printable(split)} alone, give {folder / split} as data, and test images as test"
             )
-        return _listing(folder, train, known), _listing(folder, splits - train, known)
+        return _listing(folder, train, known, whole), _listing(folder, splits - train, known, whole)
     if not names:
         raise InputError(
             f"{folder}: has no class folders: put the images of each class in a separate folder, "
             "or list them in a .csv file with columns path and label"
         )
-    listing = _listing(folder, {""}, known)
+    listing = _listing(folder, {""}, known, whole)
     if meant := meant_folder(listing.paths):
         raise InputError(
             f"{folder}: all its images are in one folder, {meant}, whose subfolders seem to be the classes: "
@@ -55,7 +56,7 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     return dataclasses.replace(listing, notes=level_notes(folder, listing.paths)), None
 
 
-def _listing(folder: Path, parts: set[str], known: dict[Hashable, str]) -> Listing:
+def _listing(folder: Path, parts: set[str], known: dict[Hashable, str], whole: bool) -> Listing:
     """The images in the class folders of all parts of the folder; the part "" is the folder itself.
 
     `known` has the name of each file that is listed with a class already, and gets those of this listing.
@@ -70,7 +71,7 @@ def _listing(folder: Path, parts: set[str], known: dict[Hashable, str]) -> Listi
                 ignored.append(Skipped(printable(str(path.relative_to(folder))), "not in a class folder"))
         for name in _subfolders(folder / part):
             number_before = len(found)
-            for path, reason in walk(folder / part / name, folder):
+            for path, reason in walk(folder / part / name, folder, whole=whole):
                 shown = path.relative_to(folder).as_posix()
                 if not reason and path.suffix.lower() not in suffixes:
                     reason = f"extension {path.suffix!r} is not that of an image"

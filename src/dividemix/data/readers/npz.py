@@ -5,7 +5,7 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from dividemix.errors import InputError
 _REQUIRED = ("x_train", "y_train")
 _OPTIONAL = ("x_test", "y_test", "y_true", "classes", "paths", "rows")
 _LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their images
+
+_NO_NPZ = "{}: not an .npz file, or cut short: write it with numpy.savez_compressed"
 
 # What zipfile and numpy raise for a damaged, encrypted or hostile file.
 _DAMAGE = (
@@ -89,13 +91,13 @@ def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
     """Name -> array: the required arrays, and no unknown ones."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
-    if not path.is_file() or not zipfile.is_zipfile(path):
-        raise InputError(f"{path}: not an .npz file, or cut short: write it with numpy.savez_compressed")
+    if not path.is_file():
+        raise InputError(_NO_NPZ.format(path))
     try:
         # Without pickles, no code in the file can run.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        with path.open("rb") as file, _unpacked(file, path) as archive:
             _check_names(archive.files, path)
-            _check_size(archive.zip, memory_gb, path)
+            _check_size(archive, memory_gb, path)
             arrays = {name: archive[name] for name in archive.files}
     except InputError:
         raise
@@ -113,9 +115,19 @@ def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _check_size(archive: zipfile.ZipFile, memory_gb: float, path: Path) -> None:
+def _unpacked(file: BinaryIO, path: Path) -> "np.lib.npyio.NpzFile":
+    """The arrays of an open file, none of them read yet."""
+    if not zipfile.is_zipfile(file):
+        raise InputError(_NO_NPZ.format(path))
+    file.seek(0)
+    archive: np.lib.npyio.NpzFile = np.load(file, allow_pickle=False)
+    return archive
+
+
+def _check_size(archive: "np.lib.npyio.NpzFile", memory_gb: float, path: Path) -> None:
     """Raise InputError if the arrays take more than `memory_gb`, before any is unpacked: no more is read than this."""
-    size = sum(member.file_size for member in archive.infolist()) / 1e9
+    assert archive.zip is not None  # it is open
+    size = sum(member.file_size for member in archive.zip.infolist()) / 1e9
     if size > memory_gb:
         raise InputError(f"{path}: its arrays take {size:.1f} GB, memory_gb is {memory_gb:g}: raise it, or use less")
 

@@ -1,0 +1,101 @@
+"""The fault laboratory: disturbs, damages and fuzzes every command, and prints what was tried and what held.
+
+    python tests/faults/laboratory.py                     all of it, about an hour on one core
+    python tests/faults/laboratory.py kills refusals      some parts
+    python tests/faults/laboratory.py kills --only train --step 7
+
+Every draw is seeded, so a second call tries the same. A problem is printed as soon as it is seen; the exit code is 1 if
+there was one.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "experiments")]
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import torch  # noqa: E402
+
+torch.set_num_threads(1)  # before anything computes: a forked child has no other thread
+
+from disturb import Place, kills, refusals  # noqa: E402
+from sandbox import adopt_orphans, quietly  # noqa: E402
+from scenarios import SCENARIOS  # noqa: E402
+from tally import Tally  # noqa: E402
+
+
+def _places(top: Path, only: str) -> Iterator[Place]:
+    chosen = [scenario for scenario in SCENARIOS if only in scenario.name]
+    for scenario in chosen:
+        warm_up = top / "warm_up"
+        scenario.prepare(warm_up)
+        quietly(scenario.call, warm_up)  # what it loads on first use is there for all children
+        shutil.rmtree(warm_up)
+        yield Place(scenario, top)
+
+
+def _kills(top: Path, only: str, step: int) -> Iterator[Tally]:
+    for place in _places(top, only):
+        yield kills(place, step)
+
+
+def _refusals(top: Path, only: str, step: int) -> Iterator[Tally]:
+    for place in _places(top, only):
+        yield from refusals(place, step)
+
+
+PARTS: dict[str, Callable[[Path, str, int], Iterator[Tally]]] = {"kills": _kills, "refusals": _refusals}
+
+
+def run(parts: list[str], *, only: str = "", step: int = 1, show: Callable[[str], object] = print) -> list[Tally]:
+    """Run parts of the laboratory, on every step-th attempt, in a folder of their own."""
+    memory = Path("/dev/shm")
+    tallies = []
+    warnings.simplefilter("ignore")
+    adopt_orphans()
+    for part in parts:
+        top = Path(tempfile.mkdtemp(prefix="faults-", dir=memory if memory.is_dir() else None))
+        try:
+            for tally in PARTS[part](top, only, step):
+                show(tally.line)
+                for problem in tally.problems:
+                    show(f"  PROBLEM {problem}")
+                tallies.append(tally)
+        finally:
+            shutil.rmtree(top)
+    return tallies
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description="The fault laboratory.")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=f"{', '.join(PARTS)} [all]")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only what has this text in its name")
+    parser.add_argument("--step", type=int, default=1, metavar="N", help="every N-th attempt [1]")
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    tallies = run(
+        arguments.parts or list(PARTS),
+        only=arguments.only,
+        step=arguments.step,
+        show=lambda line: print(line, flush=True),
+    )
+    for part in dict.fromkeys(tally.part for tally in tallies):
+        of_part = [tally for tally in tallies if tally.part == part]
+        tried, held = sum(tally.num_tried for tally in of_part), sum(tally.num_held for tally in of_part)
+        print(f"{part:12} {'all':28} {tried:6} tried {held:6} held")
+    print(f"{(time.monotonic() - started) / 60:.1f} minutes")
+    return 1 if any(tally.problems for tally in tallies) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,254 @@
+"""What is disturbed: each command at small size, with its inputs, and what a user does after a disturbance."""
+
+import csv
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from sandbox import quietly
+from small_model import save_images, small_images, small_model
+from toy_plan import quiet_console, toy_plan
+from toys import FLAGS, SETTINGS, save_toy, toy_arrays, without_times
+
+from dividemix.api import train
+from dividemix.cli import main
+from dividemix.errors import InputError
+from dividemix.experiments import pool, runner
+from dividemix.judging.records import EpochRow
+from dividemix.report.of_run import write_report
+from dividemix.runs.run import Run
+
+Call = Callable[[], int | None]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A call in a folder of inputs; what a user does after it was disturbed; what may be left then."""
+
+    name: str
+    inputs: Callable[[Path], object]
+    call: Call
+    again: Call
+
+    def prepare(self, folder: Path) -> None:
+        """Make a folder with the inputs."""
+        folder.mkdir(parents=True)
+        self.inputs(folder)
+
+
+def _command(*words: str) -> Call:
+    return lambda: main(list(words))
+
+
+def _simple(name: str, inputs: Callable[[Path], object], *words: str) -> Scenario:
+    """A command that is simply repeated."""
+    return Scenario(name, inputs, _command(*words), _command(*words))
+
+
+QUICK = ["toy.npz", *FLAGS, "--epochs", "2", "--noise", "symmetric:0.4", "--holdout", "0.2", "--out", "run"]
+SHORT = [*QUICK, "--method", "cross_entropy"]
+SHORT = [word for i, word in enumerate(SHORT) if "warmup_epochs" not in (word.lstrip("-"), SHORT[i - 1].lstrip("-"))]
+
+
+def _half(folder: Path) -> None:
+    """A run after one of two epochs, stopped as a signal does it."""
+    save_toy(folder)
+    really_train = Run.train
+
+    def one_epoch(run: Run) -> Iterator[EpochRow]:
+        with closing(really_train(run)) as epochs:
+            yield next(epochs)
+        raise KeyboardInterrupt
+
+    Run.train = one_epoch  # type: ignore[method-assign, assignment]
+    try:
+        assert quietly(_command("train", *SHORT), folder) == 130
+    finally:
+        Run.train = really_train  # type: ignore[method-assign]
+    assert not (folder / "run" / "summary.json").exists()
+    env = folder / "run" / "env.json"  # begun elsewhere
+    env.write_text(json.dumps(json.loads(env.read_text()) | {"platform": "another"}))
+
+
+def _other_run(folder: Path) -> None:
+    """A finished run of another seed, which is to be overwritten."""
+    save_toy(folder)
+    assert quietly(_command("train", *SHORT, "--seed", "9"), folder) == 0
+
+
+def _as_command(call: Callable[[], object]) -> Call:
+    """A call from Python whose errors are printed as the command line does."""
+
+    def run() -> int:
+        try:
+            call()
+        except (InputError, OSError) as error:
+            print(" ".join(f"dividemix: error: {error}".split()), file=sys.stderr)
+            return 2
+        return 0
+
+    return run
+
+
+def _from_python() -> None:
+    arrays, settings = toy_arrays(), SETTINGS | {"epochs": 2, "warmup_epochs": 1}
+    train(arrays["x_train"], arrays["y_train"], out="run", progress=False, **settings)
+
+
+def _from_python_again() -> None:
+    if not Path("run").exists():
+        return _from_python()
+    run = Run.load("run")
+    for _ in run.train():
+        pass
+    write_report(run)
+    return None
+
+
+def _model_and_images(folder: Path) -> None:
+    small_model().save_pretrained(folder / "model")
+    save_images(folder / "images", small_images(5), [f"{number}.png" for number in range(5)])
+
+
+CORRECTIONS = "index,path,given_label,new_label,action\n0,{0},cat,dog,choose\n2,{2},cat,cat,keep\n"
+
+
+def _table(folder: Path) -> None:
+    """Tables and a folder of the same images, and corrections for each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [f"{'cat' if number % 2 == 0 else 'dog'}/{number}.png" for number in range(6)]
+    save_images(folder / "photos", small_images(6), names)
+    rows = [[f"photos/{name}", name.partition("/")[0]] for name in names]
+    with (folder / "data.csv").open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([["path", "label"], *rows])
+    columns = {"path": [path for path, _ in rows], "label": [label for _, label in rows]}
+    pq.write_table(pa.table(columns), folder / "data.parquet")
+    labels = np.arange(6) % 2
+    np.savez(folder / "data.npz", x_train=small_images(6), y_train=labels, classes=np.array(["cat", "dog"]))
+    (folder / "table_corrections.csv").write_text(CORRECTIONS.format(*[path for path, _ in rows]))
+    (folder / "npz_corrections.csv").write_text(CORRECTIONS.format("", "", ""))
+    in_folder = sorted(names)
+    (folder / "folder_corrections.csv").write_text(
+        f"index,path,given_label,new_label,action\n0,{in_folder[0]},cat,dog,choose\n"
+    )
+
+
+_cleaned = _command("relabel", "photos", "folder_corrections.csv", "--copy_to", "cleaned")
+
+
+def _cleaned_again() -> int | None:
+    return 0 if Path("cleaned").exists() else _cleaned()  # it appears whole or not at all
+
+
+class _Forked:
+    """A stand-in for subprocess.Popen that forks instead of starting Python: hundredths of a second, not seconds."""
+
+    def __init__(self, command: list[str], *, stdout: Any, env: dict[str, str], preexec_fn: Any, **_: Any):
+        words = command[command.index("dividemix") + 1 :]
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.returncode: int | None = None
+        self._child = os.fork()
+        if self._child == 0:
+            code = 1
+            try:
+                preexec_fn()
+                os.dup2(stdout.fileno(), 1)
+                os.dup2(stdout.fileno(), 2)
+                code = main(words)
+            finally:
+                with suppress(BaseException):
+                    sys.stdout.flush()
+                    sys.stderr.flush()
+                os._exit(code)
+
+    def poll(self) -> int | None:
+        return self._end(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        return self._end(0)
+
+    def terminate(self) -> None:
+        if self.returncode is None:
+            os.kill(self._child, 15)
+
+    def _end(self, how: int) -> int | None:
+        if self.returncode is None:
+            child, status = os.waitpid(self._child, how)
+            if child:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+def _reproduce() -> int:
+    runner.announce_cost = lambda *_, **__: None
+    vars(pool)["subprocess"] = SimpleNamespace(Popen=_Forked, DEVNULL=None, STDOUT=None)
+    pool._PAUSE = 0.02
+    plan = toy_plan(2)
+    try:
+        return runner.reproduce(plan, Path("out"), num_workers=1, command="", console=quiet_console())
+    except (InputError, OSError) as error:
+        print(" ".join(f"dividemix: error: {error}".split()), file=sys.stderr)
+        return 2
+
+
+SCENARIOS = (
+    Scenario("train", save_toy, _command("train", *QUICK), _command("train", *QUICK, "--resume")),
+    Scenario("train short", save_toy, _command("train", *SHORT), _command("train", *SHORT, "--resume")),
+    Scenario("train from Python", lambda _: None, _as_command(_from_python), _as_command(_from_python_again)),
+    _simple("resume", _half, "train", "--resume", "--out", "run"),
+    _simple("overwrite", _other_run, "train", *SHORT, "--overwrite"),
+    Scenario("reproduce", lambda _: None, _reproduce, _reproduce),
+    _simple("predict", _model_and_images, "predict", "model", "images", "--out", "out.csv"),
+    _simple("export pt2", _model_and_images, "export", "model", "--format", "pt2", "--out", "out.pt2"),
+    _simple("export onnx", _model_and_images, "export", "model", "--format", "onnx", "--out", "out.onnx"),
+    _simple("relabel table", _table, "relabel", "data.csv", "table_corrections.csv", "--overwrite"),
+    _simple("relabel parquet", _table, "relabel", "data.parquet", "table_corrections.csv", "--overwrite"),
+    _simple("relabel npz", _table, "relabel", "data.npz", "npz_corrections.csv", "--overwrite"),
+    _simple("relabel folder", _table, "relabel", "photos", "folder_corrections.csv", "--overwrite"),
+    Scenario("relabel copy", _table, _cleaned, _cleaned_again),
+    _simple("evaluate", _other_run, "evaluate", "run"),
+)
+
+
+def left(folder: Path) -> dict[str, Any]:
+    """Every file below a folder, apart from what a clock measured and the command that was typed."""
+    files: dict[str, Any] = {}
+    for path in sorted(folder.rglob("*")):
+        name, content = str(path.relative_to(folder)), b"" if path.is_dir() else path.read_bytes()
+        if path.is_dir():
+            files[f"{name}/"] = None
+        elif path.name == "metrics.jsonl":
+            files[name] = [without_times(line) for line in content.splitlines()]
+        elif path.name == "summary.json":
+            files[name] = without_times(content)
+        elif path.name == "env.json":
+            files[name] = {key: value for key, value in json.loads(content).items() if key != "command"}
+        elif path.suffix == ".log":
+            files[name] = ""
+        else:
+            files[name] = content
+    return files
+
+
+def is_removable(name: str) -> bool:
+    """Whether a file is of a run that was overwritten, or of an older checkpoint: the next start or save removes it.
+
+    It is left where the system refused to remove it.
+    """
+    return bool(re.match(r"\.run\.\w+\.old/", name) or re.search(r"checkpoints/\w+/epoch-.*safetensors$", name))
+
+
+def is_stray(name: str) -> bool:
+    """Whether a file is removable, or a temporary one, which only a killed process may leave."""
+    return is_removable(name) or name.rstrip("/").endswith(".tmp")

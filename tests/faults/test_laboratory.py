@@ -1,0 +1,27 @@
+"""The quick part of the laboratory: a few attempts of each kind. `python tests/faults/laboratory.py` makes all."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Every so many attempts, of scenarios with this text in their names.
+QUICK = {
+    "kills": ("train short", 29),
+    "refusals": ("resume", 31),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", QUICK)
+def test_a_part_of_the_laboratory_holds(part: str) -> None:
+    """Oracle: the files of undisturbed calls, and the table's own count of what was tried."""
+    only, step = QUICK[part]
+    laboratory = Path(__file__).with_name("laboratory.py")
+    command = [sys.executable, str(laboratory), part, "--only", only, "--step", str(step)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    total = next(line for line in done.stdout.splitlines() if line.split()[1] == "all")
+    _, _, tried, _, held, _ = total.split()
+    assert int(tried) == int(held) >= 4

@@ -1,0 +1,131 @@
+"""Files that the system refuses to read: the line says so, and nothing is taken for damaged, lost or replaced.
+
+Each was found by the laboratory (disturb.py). Oracle: what the files had before.
+"""
+
+import errno
+import json
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from injected import injected, refusing
+from small_model import save_images, small_images, small_model
+from toys import finish, save_toy, toy_job, trained, tree
+
+from dividemix.cli import main
+from dividemix.data.readers.npz import read_npz
+from dividemix.engine.checkpoint import load_checkpoint
+from dividemix.errors import InputError
+from dividemix.experiments.finished import read_epochs
+from dividemix.experiments.plans import PlannedRun
+from dividemix.model.model import Model
+from dividemix.runs.run import Run
+from dividemix.stored import MAX_BYTES, read_bytes
+
+READING = frozenset({"read", "os.listdir", "os.scandir"})
+
+
+def said(call: Callable[[], object], path: Path, number: int = errno.EACCES) -> str:
+    """The line of an error while the system refuses to read the path."""
+    with injected(refusing(path, 0, number, READING)), pytest.raises((InputError, OSError)) as caught:
+        call()
+    line = str(caught.value)
+    assert "\n" not in line
+    assert os.strerror(number) in line
+    for advice in ("damaged", "start again", "away", "save the model again", "cut short"):
+        assert advice not in line
+    return line
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run after two of four epochs."""
+    return trained(tmp_path / "run", toy_job(tmp_path, method="cross_entropy"), num_epochs=2).directory.path
+
+
+def test_an_npz_file_without_access_is_not_cut_short(tmp_path: Path) -> None:
+    path = save_toy(tmp_path)
+    said(lambda: read_npz(path), path)
+
+
+@pytest.mark.parametrize("name", ["checkpoint.json", "*.safetensors"])
+def test_a_checkpoint_that_is_refused_is_not_damaged(run: Path, name: str) -> None:
+    """The advice was to start again, which would have cost the run."""
+    (path,) = (run / "checkpoints" / "last").glob(name)
+    said(lambda: load_checkpoint(path.parent), path, errno.EMFILE)
+    said(lambda: Run.load(run), path, errno.EMFILE)
+
+
+@pytest.mark.parametrize("name", ["choices.json", "metrics.jsonl", "config.yaml"])
+def test_a_file_of_a_run_that_is_refused_is_not_damaged(run: Path, name: str) -> None:
+    (run / "choices.json").write_text("[]")
+    said(lambda: Run.load(run), run / name, errno.EIO)
+
+
+def test_the_epochs_of_a_finished_run_that_are_refused_are_not_damaged(tmp_path: Path) -> None:
+    job = toy_job(tmp_path, method="cross_entropy", epochs=1)
+    path = trained(tmp_path / "run", job).directory.path
+    said(lambda: read_epochs(PlannedRun("run", job), tmp_path), path / "metrics.jsonl", errno.ENOMEM)
+
+
+def test_a_model_that_is_refused_need_not_be_saved_again(tmp_path: Path) -> None:
+    small_model().save_pretrained(tmp_path)
+    said(lambda: Model.from_pretrained(tmp_path), tmp_path / "model.safetensors", errno.EMFILE)
+
+
+def test_environments_that_cannot_be_read_are_not_replaced(run: Path) -> None:
+    """They were taken for none, and the file was written again with the present one alone."""
+    path = run / "env.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"platform": "another"}))
+    before, loaded = path.read_text(), Run.load(run)
+    said(lambda: finish(loaded), path, errno.EMFILE)
+    assert path.read_text() == before
+    finish(Run.load(run))
+    after = json.loads(path.read_text())
+    assert after["platform"] == "another"
+    assert len(after["resumed"]) == 1
+
+
+@pytest.mark.parametrize("words", [["--out"], ["--copy_to"]])
+def test_corrected_data_lacks_no_folder_that_could_not_be_read(
+    tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The images of the folder were missing from the corrected data, exit code 0."""
+    photos, corrections = tmp_path / "photos", tmp_path / "corrections.csv"
+    save_images(photos, small_images(4), ["cat/0.png", "cat/1.png", "dog/2.png", "dog/3.png"])
+    corrections.write_text("index,path,given_label,new_label,action\n0,cat/0.png,cat,dog,choose\n")
+    out = tmp_path / ("corrected.csv" if words == ["--out"] else "cleaned")
+    before = tree(tmp_path)
+    command = ["relabel", str(photos), str(corrections), *words, str(out)]
+    with injected(refusing(photos / "dog", 0, errno.EACCES, READING)):
+        assert main(command) == 2
+    assert "Permission denied" in capsys.readouterr().err
+    assert tree(tmp_path) == before
+    assert main(command) == 0
+
+
+def test_no_memory_is_no_fault_of_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The image was skipped, exit code 0."""
+    small_model().save_pretrained(tmp_path / "model")
+    first, second = save_images(tmp_path, small_images(2), ["a.png", "b.png"])
+    out = tmp_path / "out.csv"
+    with injected(refusing(second, 0, errno.ENOMEM, READING)):
+        assert main(["predict", str(tmp_path / "model"), str(first), str(second), "--out", str(out)]) == 2
+    assert "Cannot allocate memory" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_reading_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+    """A gigabyte of address space was taken for each metrics.jsonl, whatever its size."""
+    path = tmp_path / "small"
+    path.write_text("small")
+    used = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmSize"))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (int(used.split()[1]) * 1024 + 2**28, before[1]))
+    try:
+        assert read_bytes(path, MAX_BYTES) == b"small"
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
