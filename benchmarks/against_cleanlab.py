@@ -116,7 +116,7 @@ def _trained(job: Job, material: Material, index: NDArray[np.int64]) -> list[tor
     name = "cross_entropy"
     s = Job.of(known_to(name, job.values()) | {"method": name}).settings
     sets = TrainingSets(material.everything.subset(index))
-    shape, device = material.image_shape, torch.device("cpu")
+    shape, device = material.shape, torch.device("cpu")
     state = start(name, s, sets, num_classes=len(material.classes), shape=shape, device=device)
     for _ in fit(METHODS[name], state, sets, s):
         pass

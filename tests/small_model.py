@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from dividemix.model.inputs import ImageInput
 from dividemix.model.model import Model
 from dividemix.nets.build import build_net
 from dividemix.nets.settings import NetSettings
@@ -27,10 +28,10 @@ def small_model(*, net: str = "small_cnn", num_nets: int = 2, image_shape: tuple
         nets.append(built)
     channels = image_shape[2]
     mean, std = (0.5, 0.4, 0.3)[:channels], (0.2, 0.25, 0.3)[:channels]
-    return Model(nets, classes=CLASSES, image_shape=image_shape, mean=mean, std=std, net=settings)
+    return Model(nets, classes=CLASSES, takes=ImageInput(image_shape, mean, std), net=settings)
 
 
-def small_images(number: int, image_shape: tuple[int, int, int] = (8, 8, 3)) -> np.ndarray:
+def small_images(number: int, image_shape: tuple[int, ...] = (8, 8, 3)) -> np.ndarray:
     """Random uint8 images."""
     return np.random.default_rng(number).integers(0, 256, (number, *image_shape), dtype=np.uint8)
 

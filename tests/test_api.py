@@ -168,7 +168,7 @@ def test_a_search_for_wrong_labels_writes_no_copy_of_the_data(monkeypatch: pytes
         raise AssertionError("data was written")
 
     monkeypatch.setattr("dividemix.runs.directory.RunDirectory.write_data", refused)
-    with pytest.raises(InputError, match=r"the images exceed memory_gb: .* keep_data=False"):
+    with pytest.raises(InputError, match=r"the samples exceed memory_gb: .* keep_data=False"):
         train([Image.fromarray(image) for image in arrays["x_train"]], arrays["y_train"], memory_gb=0, **QUICK)
     assert find_label_issues(arrays["x_train"], arrays["y_train"], **QUICK).shape == (40,)
     pictures = [Image.fromarray(image) for image in arrays["x_train"]]

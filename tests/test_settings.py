@@ -29,7 +29,7 @@ INTEGERS = {  # field: smallest allowed
     "seed": 0,
 }
 ABOVE_ZERO = ("lr", "temperature", "alpha")
-FROM_ZERO = ("weight_decay", "lambda_u", "lambda_r")
+FROM_ZERO = ("weight_decay", "lambda_u", "lambda_r", "noise_std")
 ZERO_TO_ONE = ("momentum", "clean_threshold", "keep_all_up_to")
 NUMBERS = ABOVE_ZERO + FROM_ZERO + ZERO_TO_ONE
 SWITCHES = (

@@ -16,7 +16,10 @@ from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
 
-_OF_ARRAYS = ("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "image_size", "memory_gb")
+_OF_ARRAYS = (
+    *("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "features_column"),
+    *("image_size", "memory_gb"),
+)
 
 
 def train(
@@ -31,25 +34,28 @@ def train(
     keep_data: bool = True,
     **settings: Any,
 ) -> Run:
-    """Train on images with labels that may be wrong, and return the finished run.
+    """Train on images or vectors with labels that may be wrong, and return the finished run.
 
-    `data` is what the command line takes: a folder, a table, an .npz file, or the name of a built-in set. Or it is
-    images in memory, with `labels`: arrays, tensors, lists of paths or of Pillow images, or a Hugging Face data set.
-    Then `true_labels`, `test`, `test_labels` and `classes` may be given, too. The run directory keeps a copy of images
-    in memory. With `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is
-    chosen by the data, as on the command line. `settings` are the flags of the command line by name, such as
-    epochs=20 or noise="symmetric:0.5".
+    `data` is what the command line takes: a folder, a table, an .npz file, an .npy file with a file of `labels`, or the
+    name of a built-in set. Or it is samples in memory, with `labels`: arrays of images or of vectors (N, D), tensors,
+    lists of paths, of Pillow images or of vectors, or a Hugging Face data set. Then `true_labels`, `test`,
+    `test_labels` and `classes` may be given, too. The run directory keeps a copy of samples in memory. With
+    `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is chosen by the
+    data, as on the command line. `settings` are the flags of the command line by name, such as epochs=20 or
+    noise="symmetric:0.5".
 
     Raises:
         InputError: if something is wrong with the data or a setting.
     """
     source = None
+    if isinstance(data, str | os.PathLike) and isinstance(labels, str | os.PathLike):
+        settings["labels"], labels = labels, None
     if labels is not None or not isinstance(data, str | os.PathLike):
         memory_gb = settings.get("memory_gb", 4.0)
         source = read_arrays(data, labels, **{key: settings.pop(key) for key in _OF_ARRAYS if key in settings})
         settings["memory_gb"] = memory_gb  # which the copy must fit in, when the run is loaded
         if keep_data and (not source.in_memory or source.num_bytes > memory_gb * 1e9):
-            raise InputError("the images exceed memory_gb: raise it, or keep no copy with keep_data=False")
+            raise InputError("the samples exceed memory_gb: raise it, or keep no copy with keep_data=False")
         data = "data.npz"
     given = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -62,9 +62,10 @@ def _opening(run: Run) -> Iterator[str]:
         yield f"starts from random weights; the paper's runs start from {weights}: --weights FILE"
     if not run.state.epoch:
         yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
-    train, noise, s = run.material.train, run.material.noise, run.job.settings
+    material, noise, s = run.material, run.material.noise, run.job.settings
+    amount = f"{len(material.train.labels)} {material.kind} of {len(material.classes)} classes"
     words = [
-        f"{run.job.method} on {run.job.data}: {len(train.labels)} images of {len(run.material.classes)} classes",
+        f"{run.job.method} on {run.job.data}: {amount}",
         f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",
         f"{s.net_words}, {s.epochs} epochs, seed {s.seed}",
     ]

@@ -111,7 +111,10 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     ),
     "hostile pickle in an npz": (npz(x_train=np.array([Hostile()], dtype=object)), "toy.npz: .*Python objects"),
     "float images": (npz(x_train=toy_arrays()["x_train"] / 255), "x_train has type float64: must be uint8"),
-    "flat images": (npz(x_train=np.zeros((NUM_TRAIN, 64), np.uint8)), r"x_train has shape \(40, 64\)"),
+    "flat images": (
+        npz(x_train=np.zeros((NUM_TRAIN, 64), np.uint8)),
+        r"x_test has images, but the training samples are vectors",
+    ),
     "four channels": (npz(x_train=np.zeros((NUM_TRAIN, 8, 8, 4), np.uint8)), "1 or 3 channels"),
     "test images of another size": (npz(x_test=np.zeros((12, 9, 8), np.uint8)), "x_test has images of"),
     "label out of range": (npz(y_train=labels(index_7=255)), "y_train has label 255"),
@@ -141,7 +144,7 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     "less than a sample for each class": (flags("--limit_train", "3"), "limit_train is 3: must be at least 4"),
     "unknown data set": (
         words("cifar11"),
-        "'cifar11': no such file or folder. Give a folder .*, .parquet or .npz file; built-in data sets: fashion,",
+        "'cifar11': no such file or folder. Give a folder .*, .npy or .npz file; built-in data sets: fashion,",
     ),
     "unknown preset": (flags("--preset", "best"), "unknown preset 'best'; the presets are default, cifar10-sym-20"),
     "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': use .*small_cnn"),

@@ -165,7 +165,7 @@ def test_cells_of_a_data_set(cells: list[Any]) -> None:
     ("arguments", "options", "message"),
     [
         ((IMAGES,), {}, "labels are missing"),
-        ((IMAGES, LABELS[:-1]), {}, "labels are 5, but there are 6 images"),
+        ((IMAGES, LABELS[:-1]), {}, "labels are 5, but there are 6 samples"),
         ((IMAGES, [0, 1, None, 0, 1, 2]), {}, r"labels\[2\] is None: must be text or an integer"),
         ((IMAGES, [[0, 1]] * 6), {}, r"labels\[0\] is"),
         (
@@ -184,7 +184,7 @@ def test_cells_of_a_data_set(cells: list[Any]) -> None:
         ((IMAGES, LABELS), {"image_size": 16}, "image_size is 16, but data is an array"),
         (([*FORMS["Pillow"]], LABELS), {"image_size": 4}, "image_size is 4"),
         ((IMAGES, LABELS), {"memory_gb": -1}, "memory_gb"),
-        ((IMAGES.reshape(6, -1), LABELS), {}, r"data has shape \(6, 144\)"),
+        ((IMAGES.reshape(-1), [0, 1] * 432), {}, r"data has shape \(864,\)"),
         ((np.zeros((6, 3, 8, 3), np.uint8), LABELS), {}, "ambiguous channel order"),
         ((np.zeros((6, 8, 8, 4), np.uint8), LABELS), {}, "with 1 or 3 channels"),
         ((FLOAT * 255, LABELS), {}, "data has float32 values from .* must be from 0 to 1"),

@@ -248,7 +248,7 @@ def test_a_label_out_of_range(tmp_path: Path, layout: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": [1, 2, 3]}, "labels has shape (3,): must be (4,), one label for each image"),
+        ({"labels": [1, 2, 3]}, "labels has shape (3,): must be (4,), one label for each sample"),
         ({"labels": [1, 2, 3, 4, 5]}, "labels has shape (5,)"),
         ({"labels": [1, 2, 3, -1]}, "has label -1"),
         ({"labels": [1, 2, 3, 0.5]}, "labels is not a list of integers"),

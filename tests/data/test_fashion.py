@@ -121,5 +121,5 @@ def test_an_unknown_data_set_lists_the_known_ones(data: str) -> None:
 
 def test_a_file_that_is_no_data_set_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("0,1\n")
-    with pytest.raises(InputError, match=r"data\.txt: not an image data set: give a folder"):
+    with pytest.raises(InputError, match=r"data\.txt: not a data set: give a folder"):
         read_source(str(tmp_path / "data.txt"))

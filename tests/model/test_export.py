@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Path:
 def check(predict: Callable[[Any], Any], model: Model) -> None:
     """The same probabilities for any number of images."""
     for number in (1, 2, 5, 17):
-        images = small_images(number, model.image_shape)
+        images = small_images(number, model.takes.shape)
         np.testing.assert_allclose(predict(images), model.predict_proba(images), atol=TOLERANCE)
 
 

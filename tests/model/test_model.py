@@ -39,7 +39,7 @@ def by_hand(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Mean over the nets of softmax, one image at a time, in float64."""
     rows = []
     for image in images:
-        x = (image / 255 - np.array(model.mean)) / np.array(model.std)
+        x = (image / 255 - model.takes.mean.double().numpy()) / model.takes.std.double().numpy()
         x = torch.tensor(x).permute(2, 0, 1)[None]
         with torch.no_grad():
             logits = [net.double().eval()(x) for net in model.ensemble.nets]
@@ -62,8 +62,8 @@ def test_a_saved_model_comes_back_the_same(tmp_path: Path, shape: tuple[int, int
     model.save_pretrained(tmp_path)
     loaded = Model.from_pretrained(tmp_path, device="cpu")
     np.testing.assert_allclose(loaded.predict_proba(images), model.predict_proba(images), atol=1e-6)
-    for name in ("classes", "image_shape", "mean", "std"):
-        assert getattr(loaded, name) == getattr(model, name)
+    assert loaded.classes == model.classes
+    assert loaded.takes.shape == model.takes.shape
     for name in ("net", "net_width", "final_norm"):
         assert getattr(loaded.net, name) == getattr(model.net, name)
     assert loaded.describe() == model.describe()

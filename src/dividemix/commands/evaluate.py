@@ -41,11 +41,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     probs = run.test_probs()
     assert run.material.test is not None  # test_probs has raised otherwise
     labels = run.material.test.labels.cpu().numpy()
-    say(f"{arguments.run}: {run.job.method}, {arguments.checkpoint} checkpoint, {len(labels)} test images")
+    say(f"{arguments.run}: {run.job.method}, {arguments.checkpoint} checkpoint, {len(labels)} test {run.material.kind}")
     say(_line(scoring.test_scores(probs, labels)))
     for name, images in run.material.other_tests.items():
         scores = scoring.test_scores(run.test_probs(name), images.labels.cpu().numpy())
-        say(f"{name}, {len(images.labels)} images: {_line(scores)}")
+        say(f"{name}, {len(images.labels)} {run.material.kind}: {_line(scores)}")
     table = Table("class", title="Recall in percent", title_justify="left")
     table.add_column("recall", justify="right")
     for name, recall in scoring.class_recall(probs.mean(axis=0), labels, run.material.classes).items():

@@ -7,8 +7,8 @@ from dividemix.model import EXPORT_FORMATS
 
 HELP = "write a trained run's model as one file for other programs"
 EPILOG = """\
-The file takes raw uint8 images (N, H, W, channels) and gives probabilities (N, classes). It is checked against the
-model before it is written."""
+The file takes raw uint8 images (N, H, W, channels), or float32 vectors (N, D), and gives probabilities (N, classes). It
+is checked against the model before it is written."""
 
 
 def add(export: argparse.ArgumentParser) -> None:

@@ -1,25 +1,39 @@
-"""dividemix predict: the classes of images by a trained run, as CSV."""
+"""dividemix predict: the classes of images or vectors by a trained run, as CSV."""
 
 import argparse
 import csv
 import io
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from dividemix.data.spreadsheet import as_field
 from dividemix.errors import InputError
 
-HELP = "predict the classes of images by a trained run"
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dividemix.model.model import Model
+
+    _Prediction = tuple[tuple[str, ...], NDArray[np.float32] | None]
+
+HELP = "predict the classes of images or vectors by a trained run"
 EPILOG = """\
 Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. An image that cannot be read has no
-row and is reported on standard error."""
+row and is reported on standard error. A run that was trained on vectors takes .npy, .npz, .parquet and .arrow files;
+each row then has the file's path, the index of the vector in it, and the same."""
 
 
 def add(predict: argparse.ArgumentParser) -> None:
     """Add the flags of predict."""
     predict.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
     images = "image files, folders of them, and .csv or .tsv tables with a column path, relative to the table"
-    predict.add_argument("images", metavar="IMAGES", type=Path, nargs="+", help=images)
+    predict.add_argument("samples", metavar="SAMPLES", type=Path, nargs="+", help=images)
+    column = "the column of vectors in a .parquet or .arrow file, if it has several"
+    predict.add_argument("--features_column", metavar="NAME", help=column)
     predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write [standard output]")
     predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time [256]")
     predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute [auto]")
@@ -28,38 +42,68 @@ def add(predict: argparse.ArgumentParser) -> None:
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    import numpy as np
-
     from dividemix import atomic
-    from dividemix.data.spreadsheet import as_field
-    from dividemix.model.image_list import list_images
     from dividemix.model.model import Model
 
     out: Path | None = arguments.out
     if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise InputError(f"out is {out}: it must be a file in an existing folder")
-    images = list_images(arguments.images)
+    for place in arguments.samples:
+        if not place.exists():
+            raise InputError(f"{place}: no such file or folder")
     model = Model.from_pretrained(arguments.run, arguments.device, trust_net=arguments.trust_net)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["path", "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])
-    num_predicted = 0
-    predictions = model.predict_files([file for _, file in images], batch_size=arguments.batch_size)
-    for (name, _), probs in zip(images, predictions, strict=True):
-        name = os.fsencode(name).decode("utf-8", "backslashreplace")  # a file name may have any bytes
-        if isinstance(probs, np.ndarray):
-            num_predicted += 1
-            best = int(probs.argmax())
-            texts = (as_field(name), as_field(model.classes[best]))
-            writer.writerow([*texts, *(f"{prob:.6g}" for prob in (probs[best], *probs))])
-        else:
-            print(" ".join(f"dividemix: {name}: {probs}".split()), file=sys.stderr)
+    known = ("path", "index") if model.kind == "vectors" else ("path",)
+    writer.writerow([*known, "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])
+    predictions = (_vectors if model.kind == "vectors" else _images)(model, arguments)
+    num_predicted, num_skipped = 0, 0
+    for words, probs in predictions:
+        if probs is None:
+            num_skipped += 1
+            continue
+        num_predicted += 1
+        best = int(probs.argmax())
+        numbers = (f"{prob:.6g}" for prob in (probs[best], *probs))
+        writer.writerow([*words, as_field(model.classes[best]), *numbers])
     if not num_predicted:
-        raise InputError(f"none of the {len(images)} images can be read")
+        raise InputError(f"none of the {num_skipped} images can be read")
     content = table.getvalue()
     if out is None:
         sys.stdout.buffer.write(content.encode())  # always UTF-8, as in a file
     else:
         atomic.write_text(out, content)
-    print(f"dividemix: {num_predicted} images predicted, {len(images) - num_predicted} skipped", file=sys.stderr)
+    print(f"dividemix: {num_predicted} {model.kind} predicted, {num_skipped} skipped", file=sys.stderr)
     return 0
+
+
+def _images(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Prediction]":
+    """Each image's name and its probabilities (C,); None if it cannot be read, which is reported."""
+    import numpy as np
+
+    from dividemix.model.image_list import list_images
+
+    images = list_images(arguments.samples)
+    predictions = model.predict_files([file for _, file in images], batch_size=arguments.batch_size)
+    for (name, _), probs in zip(images, predictions, strict=True):
+        name = _printed(name)
+        if isinstance(probs, np.ndarray):
+            yield (as_field(name),), probs
+        else:
+            print(" ".join(f"dividemix: {name}: {probs}".split()), file=sys.stderr)
+            yield (as_field(name),), None
+
+
+def _vectors(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Prediction]":
+    """The file and the index of each vector, and its probabilities (C,)."""
+    from dividemix.model.vector_files import read_vectors
+
+    for path in arguments.samples:
+        vectors = read_vectors(path, arguments.features_column)
+        for index, probs in enumerate(model.predict_proba(vectors, batch_size=arguments.batch_size)):
+            yield (as_field(_printed(str(path))), str(index)), probs
+
+
+def _printed(name: str) -> str:
+    """A file name, which may have any bytes, as text."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

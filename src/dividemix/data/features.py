@@ -1,42 +1,64 @@
-"""Samples that are vectors of numbers, such as the rows of a table, with their given labels.
+"""Samples that are vectors of numbers, such as embeddings or the rows of a table, with their given labels.
 
 Shapes: N samples, D features, R rows in a batch.
 """
 
+import copy
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dividemix.data.source import Samples
+from dividemix.data.vectors import blocks
+
 # Values farther from the mean than this many deviations are clipped; else an absurd value would overflow float32.
-_FARTHEST = 1e6
+FARTHEST = 1e6
 
 
 class FeatureData:
     """N feature vectors (N, D) and given labels (N,), streamed in index batches; float32 on the training device.
 
     `mean` and `std` are per feature, (D,). A view of a sample is the standardised vector plus Gaussian noise of
-    deviation `noise_std`.
+    deviation `noise_std`. The vectors may be mapped from a file: they are copied once, standardised, block by block.
+    `pictures` (N, H, W, channels) are the images that the vectors were computed from, if they were.
     """
 
     at_once = 512  # samples in an evaluation batch
 
     def __init__(
         self,
-        features: NDArray[np.floating],
+        features: NDArray[Any],
         labels: NDArray[np.int64],
         *,
         mean: NDArray[np.float64],
         std: NDArray[np.float64],
         noise_std: float = 0.0,
+        pictures: Samples | None = None,
         device: torch.device | str = "cpu",
     ):
-        standardised = ((features - mean) / std).clip(-_FARTHEST, _FARTHEST)
-        self.features = torch.from_numpy(standardised.astype(np.float32)).to(device)
+        self._all = torch.empty(features.shape, dtype=torch.float32, device=device)
+        for rows in blocks(features):
+            self._all[rows] = torch.from_numpy(standardised(features[rows], mean, std)).to(device)
         self.labels = torch.from_numpy(labels).to(device)
-        self._noise_std = noise_std
+        self._index: Tensor | None = None  # (N,): positions of the samples' vectors, if this is a subset
+        self._noise_std, self._pictures = noise_std, pictures
+
+    @property
+    def features(self) -> Tensor:
+        """The standardised vectors (N, D); of a subset, a copy."""
+        return self._all if self._index is None else self._all[self._index]
+
+    def subset(self, index: NDArray[np.int64]) -> "FeatureData":
+        """The samples of index (n,), numbered from 0; the vectors are shared, not copied."""
+        rows = torch.from_numpy(index).to(self.labels.device)
+        part = copy.copy(self)
+        part.labels = self.labels[rows]
+        part._index = rows if self._index is None else self._index[rows]
+        return part
 
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
         """For each index batch (R,) its features (R, D), with independent noise on every number."""
@@ -47,13 +69,33 @@ class FeatureData:
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """For each index batch (R,) its features (R, D) without noise."""
         for index in batches:
-            yield self.features[index.to(self.features.device)]
+            rows = index.to(self.labels.device)
+            yield self._all[rows if self._index is None else self._index[rows]]
+
+    def pixels(self, index: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The images (R, H, W, channels) that the samples' vectors were computed from; of no pixels without any."""
+        if self._pictures is None:
+            return np.empty((len(index), 0, 0, 1), dtype=np.uint8)
+        return self._pictures[index if self._index is None else self._index.cpu().numpy()[index]]
 
 
-def feature_statistics(features: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def standardised(features: NDArray[Any], mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float32]:
+    """The features (R, D) as float32 in deviations from their mean; computed in float64, absurd values clipped."""
+    far: NDArray[np.float64] = ((features - mean) / std).clip(-FARTHEST, FARTHEST)
+    return far.astype(np.float32)
+
+
+def feature_statistics(features: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and standard deviation (D,) of each feature over (N, D), in float64; a deviation of 1 if it is constant."""
-    mean = features.mean(axis=0, dtype=np.float64)
-    std = features.std(axis=0, dtype=np.float64)
-    # Rounding can make the computed deviation of equal numbers slightly more than zero, so std == 0 is not enough.
-    is_constant = (features == features[0]).all(axis=0) | (std == 0)
-    return mean, np.where(is_constant, 1.0, std)
+    num_samples, num_features = features.shape
+    mean, squares = np.zeros((2, num_features))
+    is_constant = np.ones(num_features, dtype=np.bool_)
+    for rows in blocks(features):
+        part = features[rows]
+        mean += part.sum(axis=0, dtype=np.float64) / num_samples
+        # Rounding can make the deviation of equal numbers slightly more than zero, so a deviation of 0 is not enough.
+        is_constant &= (part == features[0]).all(axis=0)
+    for rows in blocks(features):
+        squares += ((features[rows] - mean) ** 2).sum(axis=0)
+    std = np.sqrt(squares / num_samples)
+    return mean, np.where(is_constant | (std == 0), 1.0, std)

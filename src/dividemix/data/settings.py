@@ -1,4 +1,4 @@
-"""Settings of the views that training makes of images. No torch import."""
+"""Settings of the views that training makes of samples. No torch import."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,13 @@ from dividemix.settings import Settings, setting
 
 @dataclass(frozen=True, kw_only=True)
 class ViewSettings(Settings):
-    """How an image is cropped and mirrored at random."""
+    """How an image is cropped and mirrored at random, and how much noise a vector gets."""
 
     crop_padding: int = setting(4, "pixels padded on each side before the random crop", low=0)
     crop_size: int = setting(
         0, "side of the crops: random in training, at the centre elsewhere; 0: the images' own size", low=0
     )
     flip: bool = setting(True, "mirror images at random")
+    noise_std: float = setting(
+        0.1, "vectors: deviation of the random noise on each number, as a multiple of its own deviation", low=0
+    )

@@ -1,12 +1,12 @@
-"""What every reader returns: images and labels, checked once, here.
+"""What every reader returns: images or vectors, and labels, checked once, here.
 
-Shapes: N samples, H x W pixels, K channels (1 or 3), C classes.
+Shapes: N samples, H x W pixels, K channels (1 or 3), D numbers of a vector, C classes.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 from dividemix.data.classes import check_text
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.subset import limited, long_tailed
+from dividemix.data.vectors import check_vectors
 from dividemix.errors import InputError
 
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
+Samples: TypeAlias = NDArray[Any] | ImageFiles
+"""Images (N, H, W, K) of uint8, in memory or in their files; or vectors (N, D) of numbers."""
+Kind = Literal["images", "vectors"]
 
 
 @dataclass(frozen=True)
@@ -30,19 +34,22 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
-    """A data set as it was given: training images with labels that may be wrong, and what else is known."""
+    """A data set as it was given: training samples with labels that may be wrong, and what else is known.
+
+    The samples of all sets are of one kind, images or vectors.
+    """
 
     name: str
     """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its extension."""
     classes: tuple[str, ...]  # Names of the C classes
-    train_images: Images | ImageFiles  # (N, H, W, K)
+    train_images: Samples  # (N, H, W, K), or vectors (N, D)
     train_labels: Labels  # (N,): given labels, in [0, C)
-    test_images: Images | ImageFiles | None = None
+    test_images: Samples | None = None
     test_labels: Labels | None = None
-    val_images: Images | ImageFiles | None = None
-    """Validation images, which select the epoch to keep. All images have the shape of the training images."""
+    val_images: Samples | None = None
+    """Validation samples, which select the epoch to keep. All samples have the shape of the training samples."""
     val_labels: Labels | None = None  # Their labels, which are clean
-    other_tests: Mapping[str, tuple[Images | ImageFiles, Labels]] = dataclasses.field(default_factory=dict)
+    other_tests: Mapping[str, tuple[Samples, Labels]] = dataclasses.field(default_factory=dict)
     """More test sets, images and labels, by the name of their results."""
     true_labels: Labels | None = None  # (N,): ground truth of the training samples, if known; for scoring only
     similar: Mapping[int, int] | None = None
@@ -69,7 +76,7 @@ class Source:
             raise InputError(f"{name}: has {num_classes} classes, at least two are needed")
         check_text(self.classes, f"{name}: classes")
         check_text(self.paths or (), f"{name}: paths")
-        check_images(self.train_images, f"{name}: train_images")
+        check_samples(self.train_images, f"{name}: train_{self.kind}")
         num_train = len(self.train_images)
         labels = as_labels(self.train_labels, f"{name}: train_labels", num_train, num_classes)
         if labels.min() == labels.max():
@@ -92,6 +99,11 @@ class Source:
             self._checked_labels(images, labels, part)
 
     @property
+    def kind(self) -> Kind:
+        """What the samples are."""
+        return kind_of(self.train_images)
+
+    @property
     def in_memory(self) -> bool:
         """Whether all images are arrays, so no files are decoded during training."""
         others = (images for images, _ in self.other_tests.values())
@@ -100,18 +112,20 @@ class Source:
 
     @property
     def num_bytes(self) -> int:
-        """The size of all images that are arrays."""
+        """The size of all images that are arrays; vectors, which can be mapped from a file, do not count."""
+        if self.kind == "vectors":
+            return 0
         held = (self.train_images, self.test_images, self.val_images)
         return sum(images.nbytes for images in held if isinstance(images, np.ndarray))
 
-    def _checked_labels(self, images: Images | ImageFiles | None, labels: Labels | None, part: str) -> Labels | None:
+    def _checked_labels(self, images: Samples | None, labels: Labels | None, part: str) -> Labels | None:
         """Check validation or test images and return their labels; None if there are none."""
         if images is None and labels is None:
             return None
-        where = f"{self.name}: {part}_images"
+        where = f"{self.name}: {part}_{self.kind}"
         if images is None or labels is None:
             raise InputError(f"{where} and {part}_labels belong together, but only one of them is given")
-        check_images(images, where, like=self.train_images)
+        check_samples(images, where, like=self.train_images)
         return as_labels(labels, f"{self.name}: {part}_labels", len(images), len(self.classes))
 
     def limit_train(self, limit: int) -> "Source":
@@ -152,12 +166,30 @@ class Source:
         )
 
 
-def _taken(images: Images | ImageFiles, index: NDArray[np.int64]) -> Images | ImageFiles:
-    """The images of index (n,)."""
+def _taken(images: Samples, index: NDArray[np.int64]) -> Samples:
+    """The samples of index (n,)."""
     return images.subset(index) if isinstance(images, ImageFiles) else images[index]
 
 
-def check_images(images: NDArray[Any] | ImageFiles, where: str, like: Images | ImageFiles | None = None) -> None:
+def kind_of(samples: Samples) -> Kind:
+    """What samples are: images, unless they are an array of two dimensions."""
+    return "vectors" if isinstance(samples, np.ndarray) and samples.ndim == 2 else "images"
+
+
+def check_samples(samples: Samples, where: str, like: Samples | None = None) -> None:
+    """Raise InputError, starting with `where`, unless these are images or vectors; test samples must be `like` others.
+
+    `like` are the training samples.
+    """
+    if like is not None and kind_of(like) != kind_of(samples):
+        raise InputError(f"{where} has {kind_of(samples)}, but the training samples are {kind_of(like)}")
+    if isinstance(samples, np.ndarray) and samples.ndim == 2:
+        check_vectors(samples, where, None if like is None else like.shape)
+    else:
+        check_images(samples, where, like)
+
+
+def check_images(images: Samples, where: str, like: Samples | None = None) -> None:
     """Raise InputError, starting with `where`, unless these are uint8 images (N, H, W, K) with K 1 or 3, none empty.
 
     There must be at least two training images. Test images must have the size of the training images, which are `like`.
@@ -183,7 +215,7 @@ def as_labels(labels: NDArray[Any], where: str, num_samples: int, num_classes: i
         kind = "text" if labels.dtype.kind in "USO" else str(labels.dtype)
         raise InputError(f"{where} has {kind}: labels must be integers >= 0")
     if labels.ndim != 1 or len(labels) != num_samples:
-        raise InputError(f"{where} has shape {labels.shape}: must be ({num_samples},), one label for each image")
+        raise InputError(f"{where} has shape {labels.shape}: must be ({num_samples},), one label for each sample")
     if labels.dtype.kind == "f":
         # NaN fails both comparisons, an infinity the first.
         whole = (np.abs(labels) < 2**31) & (labels == np.rint(labels))

@@ -8,7 +8,7 @@ from torch import nn
 
 from dividemix.algorithm.divide import Division
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.data.dataset import ArrayData
+from dividemix.data.training_data import TrainingData
 from dividemix.judging import scoring
 from dividemix.judging.loss_histogram import loss_histogram
 from dividemix.judging.records import EpochRow, TestScores
@@ -52,8 +52,8 @@ def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Materi
     return row
 
 
-def _scores(nets: Sequence[nn.Module], images: ArrayData) -> TestScores:
-    return scoring.test_scores(predict_probs(nets, images).cpu().numpy(), images.labels.cpu().numpy())
+def _scores(nets: Sequence[nn.Module], samples: TrainingData) -> TestScores:
+    return scoring.test_scores(predict_probs(nets, samples).cpu().numpy(), samples.labels.cpu().numpy())
 
 
 def _clean_auc(division: Division, is_wrong: NDArray[np.bool_]) -> float | None:

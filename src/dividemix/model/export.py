@@ -1,8 +1,8 @@
-"""A trained model as one file for other programs: raw uint8 images in, probabilities out, checked before it is written.
+"""A trained model as one file for other programs: raw samples in, probabilities out, checked before it is written.
 
-The file takes images (N, H, W, channels) of any number N and gives the ensemble's probabilities (N, C), float32; the
-normalisation is inside. The text config.json inside the file has the names of the classes, and says how images are
-brought to H x W.
+The file takes any number N of uint8 images (N, H, W, channels), or of float32 vectors (N, D), and gives the ensemble's
+probabilities (N, C), float32; the normalisation is inside. The text config.json inside the file has the names of the
+classes, and says how images are brought to H x W. The input of ONNX is called `images` or `vectors`.
 
 pt2, a program of torch.export (no dividemix needed to run it):
 
@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,13 +37,13 @@ from dividemix.model import EXPORT_FORMATS
 from dividemix.model.model import Model
 
 TOLERANCE = 1e-4
-_Predict = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+_Predict = Callable[[NDArray[Any]], NDArray[np.float32]]
 
 
 def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> float:
     """Write the model of a run directory (or a model folder) to the file `out`, in one of EXPORT_FORMATS.
 
-    Returns the largest difference of a probability from the model's, over random and extreme images. A net that is not
+    Returns the largest difference of a probability from the model's, over random and extreme samples. A net that is not
     part of the package is imported only with `trust_net`. Raises InputError if there is no model, its net cannot be
     exported, or the file's probabilities differ; then no file is written.
     """
@@ -66,13 +67,10 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
 
 
 def _largest_difference(predict: _Predict, model: Model) -> float:
-    """The largest difference of probabilities, for one image and for five: black, white, random and of two colours."""
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (5, *model.image_shape), dtype=np.uint8)
-    images[0], images[1] = 0, 255
-    images[2] = np.where(images[2] < 128, 0, 255)
+    """The largest difference of probabilities, for one sample and for five, extreme and random ones."""
+    samples = model.takes.examples()
     differences = []
-    for batch in (images, images[3:4], images[:1], images[1:2]):
+    for batch in (samples, samples[3:4], samples[:1], samples[1:2]):
         probs = predict(batch)
         if probs.shape != (len(batch), len(model.classes)):
             return float("inf")
@@ -81,12 +79,12 @@ def _largest_difference(predict: _Predict, model: Model) -> float:
 
 
 def _traced(model: Model) -> torch.export.ExportedProgram:
-    """The ensemble as a program for any number of images."""
-    images = torch.zeros(2, *model.image_shape, dtype=torch.uint8)
+    """The ensemble as a program for any number of samples."""
+    samples = torch.zeros(2, *model.takes.shape, dtype=model.takes.raw_type)
     try:
         with _quiet():
             return torch.export.export(
-                model.ensemble.eval(), (images,), dynamic_shapes={"images": {0: torch.export.Dim("N", min=1)}}
+                model.ensemble.eval(), (samples,), dynamic_shapes={"samples": {0: torch.export.Dim("N", min=1)}}
             )
     except Exception as error:  # torch may raise anything for a net that cannot be traced
         raise _not_exportable(model, error) from error
@@ -124,8 +122,8 @@ def _read_pt2(content: bytes) -> _Predict:
     module = torch.export.load(io.BytesIO(content)).module()
 
     @torch.inference_mode()
-    def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        probs: NDArray[np.float32] = module(torch.from_numpy(images)).numpy()
+    def predict(samples: NDArray[Any]) -> NDArray[np.float32]:
+        probs: NDArray[np.float32] = module(torch.from_numpy(samples)).numpy()
         return probs
 
     return predict
@@ -142,7 +140,7 @@ def _write_onnx(model: Model) -> bytes:
     try:
         with _quiet():
             exported = torch.onnx.export(
-                program, (), input_names=["images"], output_names=["probs"], dynamo=True, verbose=False
+                program, (), input_names=[model.kind], output_names=["probs"], dynamo=True, verbose=False
             )
     except Exception as error:
         raise _not_exportable(model, error) from error
@@ -158,8 +156,8 @@ def _read_onnx(content: bytes) -> _Predict:
 
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
 
-    def predict(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        (probs,) = session.run(None, {"images": images})
+    def predict(samples: NDArray[Any]) -> NDArray[np.float32]:
+        (probs,) = session.run(None, {session.get_inputs()[0].name: samples})
         return np.asarray(probs)
 
     return predict

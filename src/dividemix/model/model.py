@@ -1,10 +1,9 @@
 """A trained model as a folder with config.json and model.safetensors: save, load, predict.
 
-Shapes: N images, H x W pixels, channels 1 or 3, C classes, K nets.
+Shapes: N samples, H x W pixels, channels 1 or 3, D numbers of a vector, C classes, K nets.
 """
 
 import json
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,14 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from dividemix import atomic
-from dividemix.data.augment import centre_crop, cropped_shape, to_input
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
-from dividemix.data.readers.arrays import array_or_list, as_image, as_images
+from dividemix.data.readers.arrays import array_or_list, as_image, as_vectors
+from dividemix.data.source import Kind
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError, shown
 from dividemix.foreign import is_foreign, refuse_foreign
+from dividemix.model.inputs import Input, count, read_input
 from dividemix.nets.build import build_net
 from dividemix.nets.settings import NetSettings
 from dividemix.settings import fields_of
@@ -36,68 +36,43 @@ _SAME = "take both files from the same model"
 
 
 class Ensemble(nn.Module):
-    """K nets as one: raw images in, the mean of the nets' probabilities out. Its state dict has only the nets."""
+    """K nets as one: raw samples in, the mean of the nets' probabilities out."""
 
-    def __init__(self, nets: Sequence[nn.Module], mean: Sequence[float], std: Sequence[float], crop_size: int = 0):
+    def __init__(self, nets: Sequence[nn.Module], takes: Input):
         super().__init__()
-        self.crop_size = crop_size
         self.nets = nn.ModuleList(nets)
-        self.mean = nn.Buffer(torch.tensor(mean, dtype=torch.float32), persistent=False)
-        self.std = nn.Buffer(torch.tensor(std, dtype=torch.float32), persistent=False)
+        self.input = takes
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Probabilities (N, C) of uint8 images (N, H, W, channels)."""
-        x = to_input(centre_crop(images, self.crop_size), self.mean, self.std)
+    def forward(self, samples: Tensor) -> Tensor:
+        """Probabilities (N, C) of raw samples, such as uint8 images (N, H, W, channels)."""
+        x = self.input(samples)
         return torch.stack([torch.softmax(net(x), dim=1) for net in self.nets]).mean(dim=0)
 
 
 class Model:
-    """K trained nets and what is needed to use them: the classes, and the images' size and normalisation.
+    """K trained nets and what is needed to use them: the classes, and how a raw sample becomes their input."""
 
-    `mean` and `std` are per channel, for pixels in [0, 1]. Images have `image_shape`; with a `crop_size`, the nets get
-    the central square of that size.
-    """
-
-    def __init__(
-        self,
-        nets: Sequence[nn.Module],
-        *,
-        classes: Sequence[str],
-        image_shape: tuple[int, int, int],
-        mean: Sequence[float],
-        std: Sequence[float],
-        net: NetSettings,
-        crop_size: int = 0,
-    ):
+    def __init__(self, nets: Sequence[nn.Module], *, classes: Sequence[str], takes: Input, net: NetSettings):
         self.classes = tuple(classes)
-        self.image_shape = image_shape
-        self.mean = tuple(mean)
-        self.std = tuple(std)
+        self.takes = takes
         self.net = net
-        self.crop_size = crop_size
-        self.ensemble = Ensemble(nets, mean, std, crop_size).to(next(nets[0].parameters()).device)
+        self.ensemble = Ensemble(nets, takes).to(next(nets[0].parameters()).device)
+
+    @property
+    def kind(self) -> Kind:
+        """What the model takes: images or vectors."""
+        return self.takes.kind
 
     def describe(self) -> dict[str, Any]:
         """The content of config.json."""
-        height, width, channels = self.image_shape
         return {
             "format": FORMAT,
             "model_type": "dividemix",
             **{name: getattr(self.net, name) for name in fields_of(NetSettings)},
             "num_nets": len(self.ensemble.nets),
             "classes": list(self.classes),
-            "preprocessing": {
-                "height": height,
-                "width": width,
-                "channels": channels,
-                "mode": "L" if channels == 1 else "RGB",
-                "resize": "bicubic, antialiased, keeping the aspect, until the image just covers height x width",
-                "crop": "centre",
-                "crop_size": self.crop_size,
-                "value_range": [0, 1],
-                "mean": list(self.mean),
-                "std": list(self.std),
-            },
+            "kind": self.kind,
+            "preprocessing": self.takes.describe(),
             "versions": {"dividemix": __version__, "torch": torch.__version__},
         }
 
@@ -133,13 +108,15 @@ class Model:
         num_nets, described = _read_config(values, folder / _CONFIG)
         refuse_foreign("net", described["net"].net, folder / _CONFIG, trusted=trust_net)
         tensors = _read_weights(folder / _WEIGHTS, num_nets, values)
-        num_classes, shape = len(described["classes"]), cropped_shape(described["image_shape"], described["crop_size"])
+        num_classes, takes = len(described["classes"]), described["takes"]
+        shape = takes.net_shape
         if not is_foreign(described["net"].net):  # shapes are compared before memory is taken
             with torch.device("meta"):
                 empty = build_net(described["net"], num_classes=num_classes, image_shape=shape, seed=0)
             expected = {
                 f"nets.{k}.{name}": tensor for k in range(num_nets) for name, tensor in empty.state_dict().items()
             }
+            expected |= {f"input.{name}": tensor for name, tensor in takes.state_dict().items()}
             _check_fit(tensors, expected, folder / _WEIGHTS)
         nets = [
             build_net(described["net"], num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)
@@ -150,18 +127,20 @@ class Model:
         model.ensemble.to(chosen).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return model
 
-    def predict_proba(self, images: Any, *, batch_size: int = 256) -> NDArray[np.float32]:
+    def predict_proba(self, samples: Any, *, batch_size: int = 256) -> NDArray[np.float32]:
         """Probabilities (N, C) of the classes: the mean over the nets, which are left in evaluation mode.
 
-        `images` are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
+        Images are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
         (N, channels, H, W), or (N, H, W) for one channel. Or they are a list of N images of any size: paths, contents
-        of files, Pillow images, arrays, tensors. Raises InputError if an array has other values or another size, or an
-        image cannot be read.
+        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors.
+        Raises InputError if an array has other values or another size, or an image cannot be read.
         """
-        items = array_or_list(images, "images")
+        items = array_or_list(samples, self.kind)
+        if self.kind == "vectors" and not isinstance(items, np.ndarray):
+            items = as_vectors(items, self.kind)
         if isinstance(items, np.ndarray):
-            pixels = self._checked(items)
-            rows = [self._probs(pixels[start : start + batch_size]) for start in _starts(len(pixels), batch_size)]
+            checked = self.takes.checked(items)
+            rows = [self._probs(checked[start : start + batch_size]) for start in _starts(len(checked), batch_size)]
             return np.concatenate([np.empty((0, len(self.classes)), dtype=np.float32), *rows])
         files = [as_image(item, f"images[{number}]") for number, item in enumerate(items)]
         probs = np.empty((len(files), len(self.classes)), dtype=np.float32)
@@ -185,31 +164,19 @@ class Model:
 
     def _decoded(self, file: ImageLike) -> NDArray[np.uint8] | UnreadableImage:
         try:
-            return read_image(file, *self.image_shape)
+            height, width, channels = self.takes.shape
+            return read_image(file, height, width, channels)
         except UnreadableImage as error:
             return error
 
     @torch.inference_mode()
-    def _probs(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Probabilities (R, C) of one batch (R, H, W, channels)."""
-        batch = torch.from_numpy(np.ascontiguousarray(images)).to(self.ensemble.mean.device)
+    def _probs(self, samples: NDArray[Any]) -> NDArray[np.float32]:
+        """Probabilities (R, C) of one batch of raw samples."""
+        batch = torch.from_numpy(np.ascontiguousarray(samples)).to(next(self.ensemble.parameters()).device)
         probs: NDArray[np.float32] = self.ensemble.eval()(batch).cpu().numpy()
         if not np.isfinite(probs).all():
             raise InputError("the model's probabilities are not finite: its weights are damaged; train it again")
         return probs
-
-    def _checked(self, images: NDArray[Any]) -> NDArray[np.uint8]:
-        """The images as uint8 (N, H, W, channels)."""
-        if images.dtype == np.uint8 and images.shape[1:] == self.image_shape:  # even if channels could also be first
-            return images
-        shaped = as_images(images, "images") if images.ndim in (3, 4) else images
-        if shaped.ndim != 4 or shaped.shape[1:] != self.image_shape:
-            needed = ", ".join(map(str, self.image_shape))
-            raise InputError(
-                f"images are {images.dtype} of shape {images.shape}: this model takes (N, {needed}); "
-                "a list of images, or of paths, may have any size"
-            )
-        return shaped
 
 
 def _starts(length: int, batch_size: int) -> range:
@@ -248,7 +215,7 @@ def _read_config(values: dict[str, Any], path: Path) -> tuple[int, dict[str, Any
             "install the version that wrote it, or a newer one"
         )
     try:
-        return _count(values, "num_nets"), _described(values)
+        return count(values, "num_nets"), _described(values)
     except (KeyError, TypeError, ValueError) as error:  # an InputError of NetSettings is a ValueError
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path}: damaged ({reason}); save the model again") from error
@@ -256,32 +223,11 @@ def _read_config(values: dict[str, Any], path: Path) -> tuple[int, dict[str, Any
 
 def _described(values: dict[str, Any]) -> dict[str, Any]:
     """The arguments of Model, apart from the nets. Raises ValueError, KeyError or TypeError if they are wrong."""
-    classes, preprocessing = values["classes"], values["preprocessing"]
+    classes = values["classes"]
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes) or len(set(classes)) < 2:
         raise ValueError("classes must be a list of two names or more")
-    shape = tuple(_count(preprocessing, name) for name in ("height", "width", "channels"))
-    mean, std = (_numbers(preprocessing, name, shape[2]) for name in ("mean", "std"))
-    if min(std) <= 0:
-        raise ValueError("std must be above zero")
     net = NetSettings(**{name: values[name] for name in fields_of(NetSettings)})
-    crop_size = preprocessing.get("crop_size", 0)  # models of the first version have none
-    if type(crop_size) is not int or not 0 <= crop_size <= min(shape[:2]):
-        raise ValueError(f"crop_size is {crop_size!r}: it must be an integer >= 0 and <= the images' sides")
-    return {"classes": classes, "image_shape": shape, "mean": mean, "std": std, "net": net, "crop_size": crop_size}
-
-
-def _count(values: dict[str, Any], name: str) -> int:
-    value = values[name]
-    if type(value) is not int or value < 1:
-        raise ValueError(f"{name} is {value!r}: it must be an integer >= 1")
-    return value
-
-
-def _numbers(values: dict[str, Any], name: str, length: int) -> tuple[float, ...]:
-    numbers = tuple(values[name])
-    if len(numbers) != length or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
-        raise ValueError(f"{name} is {values[name]!r}: it must be {length} finite numbers")
-    return numbers
+    return {"classes": classes, "takes": read_input(values), "net": net}
 
 
 def _read_weights(path: Path, num_nets: int, values: dict[str, Any]) -> dict[str, Tensor]:

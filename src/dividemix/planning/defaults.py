@@ -36,6 +36,27 @@ def choose(
     given = {name: value for name, value in given.items() if value is not None}
     can_resize = source is None and job.image_size is None
     source = source or read(job, large_size=_CPU_SIZE if on_cpu and not job.weights else LARGE)
+    if source.kind == "vectors":
+        choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
+    else:
+        source, choices = _for_images(job, source, given, on_cpu=on_cpu, can_resize=can_resize)
+    choices = [choice for choice in choices if choice.name not in given]
+    if "epochs" not in given:
+        if minutes is None:
+            choices.append(_epochs(len(source.train_labels), on_cpu))
+        else:
+            fitted = Job.of(job.values() | known_to(job.method, as_settings(choices)))
+            choices.append(_epochs_in(minutes, fitted, source, given.get("warmup_epochs"), on_cpu))
+    epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.settings.epochs)
+    warmup = warmup_for(epochs, on_cpu)
+    rampup = Choice("rampup_epochs", max(1, min(16, epochs - warmup.value)), "until lambda_u is in full force")
+    return source, choices + [choice for choice in (warmup, rampup) if choice.name not in given]
+
+
+def _for_images(
+    job: Job, source: Source, given: Mapping[str, Any], *, on_cpu: bool, can_resize: bool
+) -> tuple[Source, list[Choice]]:
+    """The images, read again if another size suits the machine, and settings that fit them."""
     is_large = min(source.median_size or source.train_images.shape[1:3]) > _LARGE
     choices = []
     if is_large and (job.weights or not on_cpu):
@@ -51,17 +72,9 @@ def choose(
             choices += [Choice("lr", 0.04, "a small network and few epochs: twice the paper's rate")]
     else:
         choices += [Choice("net", "preact_resnet18", "small images")]
-    choices = [choice for choice in choices + _by_samples(source) if choice.name not in given]
-    if "epochs" not in given:
-        if minutes is None:
-            choices.append(_epochs(len(source.train_labels), on_cpu))
-        else:
-            fitted = Job.of(job.values() | known_to(job.method, as_settings(choices)))
-            choices.append(_epochs_in(minutes, fitted, source, given.get("warmup_epochs"), on_cpu))
-    epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.settings.epochs)
-    warmup = warmup_for(epochs, on_cpu)
-    rampup = Choice("rampup_epochs", max(1, min(16, epochs - warmup.value)), "until lambda_u is in full force")
-    return source, choices + [choice for choice in (warmup, rampup) if choice.name not in given]
+    side = min(source.train_images.shape[1:3])
+    padding = Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels")
+    return source, [*choices, padding, *_by_samples(source)]
 
 
 def net_for(shape: tuple[int, ...]) -> list[Choice]:
@@ -72,16 +85,13 @@ def net_for(shape: tuple[int, ...]) -> list[Choice]:
 
 
 def _by_samples(source: Source) -> list[Choice]:
-    """Settings that follow from the images' size, their number, and the sizes of the classes."""
-    side, num_samples = min(source.train_images.shape[1:3]), len(source.train_labels)
+    """Settings that follow from the number of samples and the sizes of the classes."""
+    num_samples = len(source.train_labels)
     counts = np.bincount(source.train_labels, minlength=len(source.classes))
-    choices = [
-        Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels"),
-        Choice("batch_size", 64, "20,000 samples or more"),  # as in the paper
-    ]
+    choices = [Choice("batch_size", 64, "20,000 samples or more")]  # as in the paper
     if num_samples < 20_000:  # enough steps in an epoch
         batch_size = max(4, min(32, 1 << int(math.log2(max(num_samples, 2) / 8 + 1))))
-        choices[1] = Choice("batch_size", batch_size, f"64 with 20,000 samples or more, less for {num_samples:,}")
+        choices[0] = Choice("batch_size", batch_size, f"64 with 20,000 samples or more, less for {num_samples:,}")
     if counts.max() > _IMBALANCED * max(counts.min(), 1):
         reason = "the regulariser asks for all classes equally often, and here they differ"
         choices.append(Choice("lambda_r", 0.0, f"{reason}: {counts.min():,} to {counts.max():,} samples"))

@@ -19,7 +19,10 @@ from dividemix.stored import read_yaml
 FORMAT = 2  # of a run directory, in its config.yaml
 # Where files are and what computes may change before a run is resumed; what is computed may not. The data's digest
 # shows that the data is the same. The file of weights must keep its name.
-PLACES = ("data", "root", "image_root", "test", "trusted", "weights", "memory_gb", "device", "kernels")
+PLACES = (
+    *("data", "labels", "root", "image_root", "test", "test_labels", "trusted", "weights"),
+    *("memory_gb", "device", "kernels"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,16 +32,24 @@ class Job(Settings):
     data: str = setting(
         REQUIRED,
         "a folder with one subfolder of images per class; a .csv or .tsv with columns path and label; a .parquet or"
-        f" .npz file; or {', '.join(BUILT_IN)}",
+        " .npz file; vectors in an .npz, .npy, .parquet or .arrow file;"
+        f" or {', '.join(BUILT_IN)}",
         "DATA",
     )
-    test: str | None = setting(None, "images to test on: a second folder or file of the same kinds", "DATA")
+    labels: str | None = setting(
+        None, "the labels of an .npy file: an .npy, .csv or .tsv file in the same order", "FILE"
+    )
+    test: str | None = setting(None, "samples to test on: a second folder or file of the same kinds", "DATA")
+    test_labels: str | None = setting(None, "the labels of a test set that is an .npy file: as labels", "FILE")
     trusted: str | None = setting(None, "images with right labels, only for methods that use them: as test", "DATA")
     root: str | None = setting(None, "the folder, or for CIFAR the archive, that contains a built-in data set", "DIR")
     path_column: str = setting("path", "the table's column of image paths", "NAME")
     label_column: str = setting("label", "the table's column of labels", "NAME")
     image_root: str | None = setting(
         None, "the folder that relative paths in a table start from [that of the table]", "DIR"
+    )
+    features_column: str | None = setting(
+        None, "the column of vectors (lists of numbers) in a .parquet or .arrow", "NAME"
     )
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)

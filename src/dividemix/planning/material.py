@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,15 +14,18 @@ from numpy.typing import NDArray
 
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
-from dividemix.data.image_files import ImageFiles, fingerprint
+from dividemix.data.features import FeatureData, feature_statistics
+from dividemix.data.image_files import fingerprint
 from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
-from dividemix.data.readers import is_table, read_source, with_images_of
-from dividemix.data.source import Images, Skipped, Source
+from dividemix.data.readers import is_table, read_source, with_samples_of
+from dividemix.data.source import Kind, Samples, Skipped, Source
+from dividemix.data.vectors import vectors_fingerprint
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
 from dividemix.planning.job import Job
 
+SampleData = ArrayData | FeatureData
 _MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
 
 
@@ -33,17 +37,18 @@ class Material:
     """
 
     classes: tuple[str, ...]
-    image_shape: tuple[int, int, int]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    everything: ArrayData
-    train: ArrayData
-    trusted: ArrayData | None  # samples whose labels are right, for methods that need some
+    kind: Kind
+    shape: tuple[int, ...]  # of a sample: (H, W, channels) of an image, (D,) of a vector
+    mean: Sequence[float]  # of each channel, or of each number of a vector
+    std: Sequence[float]
+    everything: SampleData
+    train: SampleData
+    trusted: SampleData | None  # samples whose labels are right, for methods that need some
     train_index: NDArray[np.int64]  # (n,): the indices of the training samples among all
-    holdout: ArrayData | None  # samples that choose the epoch to keep: held out, or a clean validation set
+    holdout: SampleData | None  # samples that choose the epoch to keep: held out, or a clean validation set
     clean_holdout: bool
-    test: ArrayData | None
-    other_tests: dict[str, ArrayData]
+    test: SampleData | None
+    other_tests: dict[str, SampleData]
     true_labels: NDArray[np.int64] | None
     noise: NoisyLabels | None
     paths: tuple[str, ...] | None
@@ -59,7 +64,7 @@ class Material:
         return TrainingSets(self.train, self.trusted)
 
     @property
-    def tests(self) -> dict[str, ArrayData]:
+    def tests(self) -> dict[str, SampleData]:
         """All sets to test on, by name; the first is "test", where there is one."""
         return ({} if self.test is None else {"test": self.test}) | self.other_tests
 
@@ -82,6 +87,9 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         test=job.test,
         image_size=job.image_size,
         large_size=large_size,
+        features_column=job.features_column,
+        labels=job.labels,
+        test_labels=job.test_labels,
         memory_gb=job.memory_gb,
         **_columns(job),
     )
@@ -126,34 +134,23 @@ def gather(
             samples=source.train_images,
         )
         labels = noise.labels
-    height, width, channels = source.train_images.shape[1:]
-    if job.settings.crop_size > min(height, width):
-        raise InputError(
-            f"crop_size is {job.settings.crop_size}: the images are {height} x {width} pixels; set a smaller"
-            " crop_size or a larger image_size"
-        )
-    if job.settings.crop_padding > max(height, width):
-        raise InputError(
-            f"crop_padding is {job.settings.crop_padding}: the images are {height} x {width} pixels; set a smaller one"
-        )
-    mean, std = source.mean, source.std
-    if mean is None or std is None:
-        mean, std = pixel_statistics(source.train_images)
-    hold = partial(ArrayData, mean=mean, std=std, crop_size=job.settings.crop_size, device=device)
-    hold_to_train = partial(hold, crop_padding=job.settings.crop_padding, flip=job.settings.flip)
+    mean, std, hold, hold_to_train = _holders(job, source, device)
     everything = hold_to_train(source.train_images, labels)
     train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.settings.seed)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
     if source.val_images is not None and source.val_labels is not None:
         if job.holdout:
-            raise InputError(f"holdout is {job.holdout:g}: {job.data} has its own validation images; set holdout to 0")
+            raise InputError(
+                f"holdout is {job.holdout:g}: {job.data} has its own validation {source.kind}; set holdout to 0"
+            )
         holdout = hold(source.val_images, source.val_labels)
     trusted, test = _read_trusted(job, source), None
     if source.test_images is not None and source.test_labels is not None:
         test = hold(source.test_images, source.test_labels)
     return Material(
         classes=source.classes,
-        image_shape=(height, width, channels),
+        kind=source.kind,
+        shape=tuple(source.train_images.shape[1:]),
         mean=mean,
         std=std,
         everything=everything,
@@ -175,6 +172,35 @@ def gather(
     )
 
 
+_Holder = Callable[[Samples, NDArray[np.int64]], SampleData]
+
+
+def _holders(
+    job: Job, source: Source, device: torch.device
+) -> tuple[Sequence[float], Sequence[float], _Holder, _Holder]:
+    """Mean and deviation of the training samples, and what holds samples: to test on, and to train on."""
+    s = job.settings
+    if source.kind == "vectors":
+        means, stds = feature_statistics(np.asarray(source.train_images))
+        vectors: Any = partial(FeatureData, mean=means, std=stds, device=device)
+        return means.tolist(), stds.tolist(), vectors, partial(vectors, noise_std=s.noise_std)
+    height, width, _ = source.train_images.shape[1:]
+    if s.crop_size > min(height, width):
+        raise InputError(
+            f"crop_size is {s.crop_size}: the images are {height} x {width} pixels; set a smaller crop_size or a larger"
+            " image_size"
+        )
+    if s.crop_padding > max(height, width):
+        raise InputError(
+            f"crop_padding is {s.crop_padding}: the images are {height} x {width} pixels; set a smaller one"
+        )
+    mean, std = source.mean, source.std
+    if mean is None or std is None:
+        mean, std = pixel_statistics(source.train_images)
+    images: Any = partial(ArrayData, mean=mean, std=std, crop_size=s.crop_size, device=device)
+    return mean, std, images, partial(images, crop_padding=s.crop_padding, flip=s.flip)
+
+
 def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sample indices to train on, and to hold out: the share of each class, none of classes with few samples."""
     rng = np.random.default_rng([seed, 2])  # another stream than the noise of the same seed
@@ -187,7 +213,7 @@ def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[ND
     return np.setdiff1d(np.arange(len(labels)), holdout), holdout
 
 
-_Labelled = tuple[Images | ImageFiles, NDArray[np.int64]]
+_Labelled = tuple[Samples, NDArray[np.int64]]
 
 
 def _read_trusted(job: Job, source: Source) -> _Labelled | None:
@@ -196,7 +222,9 @@ def _read_trusted(job: Job, source: Source) -> _Labelled | None:
         return None
     bare = dataclasses.replace(source, test_images=None, test_labels=None)
     try:
-        whole = with_images_of(bare, job.trusted, memory_gb=job.memory_gb, **_columns(job))
+        whole = with_samples_of(
+            bare, job.trusted, features_column=job.features_column, memory_gb=job.memory_gb, **_columns(job)
+        )
     except InputError as error:
         raise InputError(f"trusted: {error}") from error
     assert whole.test_images is not None
@@ -212,7 +240,7 @@ def _digest(
     others = [*source.other_tests.values(), *([trusted] if trusted else [])]
     for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
         if images is not None:
-            digest.update(fingerprint(images))
+            digest.update(vectors_fingerprint(np.asarray(images)) if source.kind == "vectors" else fingerprint(images))
     for array in (labels, true_labels, source.test_labels, source.val_labels, *(labels for _, labels in others)):
         if array is not None:
             digest.update(np.ascontiguousarray(array).data)

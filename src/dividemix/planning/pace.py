@@ -70,7 +70,7 @@ def measure(job: Job, source: "Source | None" = None) -> Pace:
     num_train, tested = len(material.train.labels), (*material.tests.values(), material.holdout)
     num_samples = min(num_train, _NUM_STEPS * 2 * s.batch_size)
     sets = replace(material.sets, train=material.train.subset(np.arange(num_samples)))
-    state = start(job.method, s, sets, num_classes=len(material.classes), shape=material.image_shape, device=device)
+    state = start(job.method, s, sets, num_classes=len(material.classes), shape=material.shape, device=device)
     paces: dict[str, PhasePace] = {}
     evaluate = 0.0
     with warnings.catch_warnings():

@@ -35,7 +35,7 @@ def prepare(
         raise InputError(f"method {job.method} needs samples with trusted labels: name them by trusted")
     device = choose_device(job.settings.device)
     material = gather(job, device, source, noise)
-    shape, num_classes = material.image_shape, len(material.classes)
+    shape, num_classes = material.shape, len(material.classes)
     num_samples = len(material.train.labels)
     if job.settings.batch_size > max(num_samples, _LARGE_BATCH):
         raise InputError(

@@ -14,6 +14,8 @@ from dividemix.report.page import render
 from dividemix.report.thumbnails import encode
 from dividemix.runs.run import Run
 
+_NUMBERED = (".npz", ".npy", ".parquet", ".arrow", ".feather")  # files whose labels are numbers of classes, or can be
+
 
 def write_report(run: Run) -> Path:
     """Write report.html of a finished run and return its path.
@@ -55,8 +57,7 @@ def page_content(run: Run) -> PageContent:
         noise_matrix=issues.noise_matrix,
         paths=material.paths,
         sample_rows=material.rows,
-        # The labels of the others are numbers of classes, or can be.
-        can_add_classes=job.data not in BUILT_IN and Path(job.data).suffix.lower() not in (".npz", ".parquet"),
+        can_add_classes=job.data not in BUILT_IN and Path(job.data).suffix.lower() not in _NUMBERED,
         true_labels=material.true_labels,
         kept_epoch=summary["kept_epoch"],
         num_skipped=len(material.skipped),
@@ -65,14 +66,13 @@ def page_content(run: Run) -> PageContent:
 
 def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
     """What was trained, and the results: pairs of a name and a value."""
-    height, width, channels = material.image_shape
     facts = [
         ("Classes", str(len(material.classes))),
-        ("Images", f"{height} x {width} pixels, {'grey' if channels == 1 else 'colour'}"),
+        _samples_fact(material),
         ("Method", f"{summary['method']}, {summary['epochs']} epochs, seed {summary['seed']}"),
     ]
     if material.test is not None:
-        facts.append(("Test accuracy", f"{summary['kept_acc']:.2f} % ({len(material.test.labels):,} images)"))
+        facts.append(("Test accuracy", f"{summary['kept_acc']:.2f} % ({len(material.test.labels):,} {material.kind})"))
     if material.noise is not None:
         facts.append(
             ("Noise that was added", f"{summary['noise']['spec']}: {material.noise.true_rate:.1%} of labels corrupted")
@@ -80,3 +80,11 @@ def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
     if material.skipped:
         facts.append(("Skipped", f"{len(material.skipped):,} files, listed in skipped.csv"))
     return facts
+
+
+def _samples_fact(material: Material) -> tuple[str, str]:
+    """What the samples are: the size of the images, or of the vectors."""
+    if material.kind == "vectors":
+        return "Vectors", f"{material.shape[0]:,} numbers each"
+    height, width, channels = material.shape
+    return "Images", f"{height} x {width} pixels, {'grey' if channels == 1 else 'colour'}"

@@ -10,7 +10,12 @@ _TINY = 48  # up to this side the file is lossless: it is small enough, and the 
 
 
 def encode(image: NDArray[np.uint8]) -> bytes:
-    """A WebP file of a uint8 image (H, W, K) with 1 or 3 channels, its longest side at most 96 pixels."""
+    """A WebP file of a uint8 image (H, W, K) with 1 or 3 channels, its longest side at most 96 pixels.
+
+    An image without pixels gives no bytes: the sample has no picture.
+    """
+    if not image.size:
+        return b""
     from PIL import Image
 
     picture = Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert("RGB")

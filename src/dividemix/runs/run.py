@@ -27,6 +27,7 @@ from dividemix.judging.selection import best_epoch
 from dividemix.lock import exclusive
 from dividemix.methods import find_method
 from dividemix.methods.loop import fit
+from dividemix.model.inputs import ImageInput, VectorInput
 from dividemix.model.model import Model
 from dividemix.nets.weights import WeightsReport, load_weights
 from dividemix.planning.choices import Choice
@@ -234,16 +235,17 @@ class Run:
         """Probabilities (K, N, C) of one of the material's test sets by each net; their mean is the prediction."""
         tests = self.material.tests
         if name not in tests:
+            known = ", ".join(tests) or "none"
             raise InputError(
-                f"{self.directory.path}: its data has no {name} images; the sets are {', '.join(tests) or 'none'}"
+                f"{self.directory.path}: its data has no {name} {self.material.kind}; the sets are {known}"
             )
         return predict_probs(self.state.predictors, tests[name]).cpu().numpy()
 
-    def predict_proba(self, images: Any) -> NDArray[np.float32]:
+    def predict_proba(self, samples: Any) -> NDArray[np.float32]:
         """Probabilities (N, C) by the nets of the kept epoch, as `Model.predict_proba`."""
         s = self.job.settings
         model = Model.from_pretrained(self.directory.path, s.device, trust_net=is_foreign(s.net))
-        return model.predict_proba(images)
+        return model.predict_proba(samples)
 
     def label_issues(self) -> LabelIssues:
         """The method's opinion of every given label, by the nets of the kept epoch."""
@@ -264,15 +266,12 @@ class Run:
     def model(self) -> Model:
         """The nets as they are now, with what is needed to use them."""
         material, s = self.material, self.job.settings
-        return Model(
-            self.state.predictors,
-            classes=material.classes,
-            image_shape=material.image_shape,
-            mean=material.mean,
-            std=material.std,
-            net=s,
-            crop_size=s.crop_size,
+        takes = (
+            VectorInput(material.mean, material.std)
+            if material.kind == "vectors"
+            else ImageInput(material.shape, material.mean, material.std, s.crop_size)
         )
+        return Model(self.state.predictors, classes=material.classes, takes=takes, net=s)
 
     def _finish(self) -> None:
         """Write the results of a finished run."""

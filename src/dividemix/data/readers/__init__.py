@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -12,6 +13,8 @@ from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import numbered
 from dividemix.data.common_shape import LARGE, check_image_size
 from dividemix.data.readers.folder import list_folder
+from dividemix.data.readers.list_column import ARROW, find_column, read_list_column
+from dividemix.data.readers.npy import read_npy
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
@@ -29,14 +32,18 @@ def read_source(
     path_column: str = "path",
     label_column: str = "label",
     image_root: Path | None = None,
+    features_column: str | None = None,
+    labels: str | None = None,
+    test_labels: str | None = None,
     memory_gb: float = 4.0,
 ) -> Source:
     """Read a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or your own data.
 
-    Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet or .npz file; `test` is
-    another folder or file. `image_size` and `large_size` are for image files (see `common_size`), `memory_gb` also
-    limits the arrays of an .npz file. The columns, and `image_root`, which paths start from, are for tables. Raises
-    InputError, naming what is unknown, missing or wrong.
+    Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet, .npz, .npy, .arrow or .feather
+    file; `test` is another folder or file. `image_size` and `large_size` are for image files (see `common_size`),
+    `memory_gb` also limits the arrays of an .npz file. The columns, and `image_root`, which paths start from, are for
+    tables; `labels` and `test_labels` are files of the labels of an .npy file. Raises InputError, naming what is
+    unknown, missing or wrong.
     """
     check_image_size(image_size)
     for given in (data, test):
@@ -46,15 +53,23 @@ def read_source(
         raise InputError(f"root {root} has no meaning for {data}, which is a path: leave it out")
     columns: dict[str, Any] = {"path_column": path_column, "label_column": label_column, "image_root": image_root}
     built_in = BUILT_IN.get(data)
+    arrays = _array_reader(
+        data,
+        labels,
+        path_column=path_column,
+        label_column=label_column,
+        features_column=features_column,
+        memory_gb=memory_gb,
+    )
     source: Source
     if built_in is not None and built_in.lister is not None:
         source = resolve_name(built_in.reader)(root, image_size)
-    elif built_in is not None or _suffix(data) == ".npz":
+    elif built_in is not None or arrays is not None:
         if image_size is not None:
             raise InputError(
-                f"image_size {image_size} has no meaning for {data}, whose images are arrays: leave it out"
+                f"image_size {image_size} has no meaning for {data}, whose samples are arrays: leave it out"
             )
-        source = read_npz(Path(data), memory_gb=memory_gb) if built_in is None else resolve_name(built_in.reader)(root)
+        source = arrays() if built_in is None and arrays is not None else resolve_name(BUILT_IN[data].reader)(root)
     else:
         train, own_test = _listings(data, **columns)
         source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
@@ -64,25 +79,76 @@ def read_source(
         return source
     if source.test_images is not None:
         raise InputError(f"test {test} is a second test set: {data} has its own; leave it out")
-    return with_images_of(source, test, memory_gb=memory_gb, **columns)
+    return with_samples_of(
+        source, test, features_column=features_column, labels=test_labels, memory_gb=memory_gb, **columns
+    )
 
 
-def with_images_of(source: Source, data: str, *, memory_gb: float = 4.0, **columns: Any) -> Source:
-    """The source with the images of another folder or file as its test images, in its size and with its classes.
+def with_samples_of(
+    source: Source,
+    data: str,
+    *,
+    features_column: str | None = None,
+    labels: str | None = None,
+    memory_gb: float = 4.0,
+    **columns: Any,
+) -> Source:
+    """The source with the samples of another folder or file as its test samples, in its size and with its classes.
 
-    If that has test images itself, they are used, else its training images. `columns` are what `read_source` takes for
-    tables. Raises InputError if they cannot be read, or have a label that is not a class of the source.
+    If that has test samples itself, they are used, else its training samples. `columns` are what `read_source` takes
+    for tables. Raises InputError if they cannot be read, or have a label that is not a class of the source.
     """
     _check_exists(data)
-    if _suffix(data) != ".npz":
+    arrays = _array_reader(
+        data,
+        labels,
+        option="test_labels",
+        path_column=columns.get("path_column", "path"),
+        label_column=columns.get("label_column", "label"),
+        features_column=features_column,
+        memory_gb=memory_gb,
+    )
+    if arrays is None:
+        if source.kind == "vectors":
+            raise InputError(f"{data}: has images, but the training samples are vectors")
         found, for_test = _listings(data, **columns)
         return with_test(source, for_test or found, memory_gb=memory_gb)
-    other = read_npz(Path(data), memory_gb=memory_gb)
-    images, labels = other.test_images, other.test_labels
-    if images is None or labels is None:
-        images, labels = other.train_images, other.train_labels
-    number = numbered([other.classes[label] for label in labels], source.classes, f"{data}: test labels")
-    return dataclasses.replace(source, test_images=images, test_labels=number)
+    other = arrays()
+    samples, numbers = other.test_images, other.test_labels
+    if samples is None or numbers is None:
+        samples, numbers = other.train_images, other.train_labels
+    number = numbered([other.classes[label] for label in numbers], source.classes, f"{data}: test labels")
+    return dataclasses.replace(source, test_images=samples, test_labels=number)
+
+
+def _array_reader(
+    data: str,
+    labels: str | None,
+    *,
+    option: str = "labels",
+    path_column: str,
+    label_column: str,
+    features_column: str | None,
+    memory_gb: float,
+) -> Callable[[], Source] | None:
+    """The reader of a file whose samples are arrays; None for image files and built-in data sets.
+
+    Raises InputError for a file of labels, or a column of vectors, that the data has no use for.
+    """
+    path, suffix = Path(data), _suffix(data)
+    if labels is not None and suffix != ".npy":
+        raise InputError(f"{option} {labels} has no meaning for {data}, which has its own labels: leave it out")
+    if suffix in (".parquet", *ARROW):
+        column = find_column(path, features_column, path_column)
+        return None if column is None else partial(read_list_column, path, column, label_column=label_column)
+    if features_column is not None:
+        raise InputError(
+            f"features_column {features_column!r} has no meaning for {data}: it is for .parquet and .arrow"
+        )
+    if suffix == ".npy":
+        of_labels = None if labels is None else Path(labels)
+        return partial(read_npy, path, of_labels, option=option, label_column=label_column)
+    return partial(read_npz, path, memory_gb=memory_gb) if suffix == ".npz" else None
 
 
 def is_table(data: str | None) -> bool:
@@ -101,7 +167,7 @@ def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
 
 def _check_exists(data: str) -> None:
     """Raise InputError unless the data is an existing folder, or an existing file of a known kind."""
-    kinds = (*_TABLES, ".npz")
+    kinds = (*_TABLES, *ARROW, ".npy", ".npz")
     known = f"a folder with one subfolder for each class, or a {', '.join(kinds[:-1])} or {kinds[-1]} file"
     shown = data if len(data) < 200 else f"{data[:200]}..."
     if not data or not os.path.exists(data):  # noqa: PTH110 (Path.exists raises on names that are too long)
@@ -109,7 +175,7 @@ def _check_exists(data: str) -> None:
             raise InputError(f"{shown}: no such file")
         raise InputError(f"{shown!r}: no such file or folder. Give {known}; built-in data sets: {', '.join(BUILT_IN)}")
     if not Path(data).is_dir() and _suffix(data) not in kinds:
-        raise InputError(f"{data}: not an image data set: give {known}")
+        raise InputError(f"{data}: not a data set: give {known}")
 
 
 def _suffix(data: str) -> str:

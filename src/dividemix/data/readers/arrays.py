@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.assemble import Listing, assemble, check_memory, with_test
-from dividemix.data.classes import natural_sorted, numbered, printable
+from dividemix.data.classes import numbered, printable
 from dividemix.data.common_shape import check_image_size
 from dividemix.data.image_files import MadeWhenRead
 from dividemix.data.images import ImageLike, UnreadableImage
+from dividemix.data.readers.labelled import labelled
 from dividemix.data.readers.parquet import class_name
-from dividemix.data.source import Images, Source, check_images
+from dividemix.data.source import Images, Source, check_samples
 from dividemix.errors import InputError, shown
 
 _IMAGE_COLUMNS = ("image", "img", "path")
@@ -31,25 +33,27 @@ def read_arrays(
     name: str = "data",
     path_column: str | None = None,
     label_column: str = "label",
+    features_column: str | None = None,
     image_size: int | None = None,
     memory_gb: float = 4.0,
 ) -> Source:
-    """Make a source of images in memory.
+    """Make a source of images or vectors in memory.
 
     `data` and `test` are one of these:
 
     - arrays or tensors (N, H, W), (N, H, W, K) or (N, K, H, W), K 1 or 3, of uint8 or of floats in [0, 1]; they keep
       their size;
+    - arrays or tensors of vectors, numbers (N, D), or lists of N vectors;
     - lists of paths, of file contents, of Pillow images, or of arrays of different sizes; they are resized like image
       files (see `assemble`);
     - objects with the interface of `datasets.Dataset`, with images in `path_column` (default: `image`, `img` or
-      `path`) and labels in `label_column`.
+      `path`), or vectors in `features_column`, and labels in `label_column`.
 
     Labels are text or integers; with `classes`, integers are positions in it. `true_labels` are for scoring only.
     Raises InputError, naming the argument that is wrong.
     """
     check_memory(memory_gb)
-    images, columns, known = _images(data, "data", path_column, label_column)
+    images, columns, known = _samples(data, "data", path_column, label_column, features_column)
     if classes is not None and (isinstance(classes, str) or not _are_texts(_items(classes))):
         raise InputError(f"classes is {shown(classes)}: must be a list of names (text)")
     names = list(known or () if classes is None else classes) or None
@@ -60,15 +64,8 @@ def read_arrays(
     if isinstance(images, np.ndarray):
         if image_size is not None:
             raise InputError(f"image_size is {shown(image_size)}, but data is an array: resize the array itself")
-        check_images(images, f"{name}: data")
-        order = names or natural_sorted(set(given))
-        source = Source(
-            name=name,
-            classes=tuple(order),
-            train_images=images,
-            train_labels=numbered(given, order, "labels"),
-            true_labels=None if truth is None else numbered(truth, order, "true_labels"),
-        )
+        check_samples(images, f"{name}: data")
+        source = labelled(name, images, given, true_labels=truth, classes=names)
     else:
         check_image_size(image_size)
         listing = Listing(
@@ -79,7 +76,7 @@ def read_arrays(
         if test_labels is not None:
             raise InputError("test_labels are given, but test is not: give both or none")
         return source
-    images, columns, _ = _images(test, "test", path_column, label_column)
+    images, columns, _ = _samples(test, "test", path_column, label_column, features_column)
     given = _names(columns if test_labels is None else test_labels, names, "test_labels", len(images))
     if isinstance(images, np.ndarray):
         number = numbered(given, source.classes, "test_labels")
@@ -88,12 +85,14 @@ def read_arrays(
     return with_test(source, listing, memory_gb=memory_gb)
 
 
-def _images(
-    data: Any, where: str, image_column: str | None, label_column: str
-) -> tuple[Images | Sequence[ImageLike], Any, Sequence[str] | None]:
-    """The images as one array or a list and, of a data set with columns, its labels and class names."""
+def _samples(
+    data: Any, where: str, image_column: str | None, label_column: str, features_column: str | None
+) -> tuple[NDArray[Any] | Sequence[ImageLike], Any, Sequence[str] | None]:
+    """Images or vectors as one array, or a list of images; of a data set with columns also labels and class names."""
     if all(hasattr(data, name) for name in ("features", "column_names", "__getitem__", "__len__")):
         candidates = _IMAGE_COLUMNS if image_column is None else (image_column,)
+        if features_column is not None:
+            candidates = (features_column,)
         column = next((name for name in candidates if name in data.column_names), None)
         for missing in [name for name in (column, label_column) if name not in data.column_names]:
             found = ", ".join(map(repr, data.column_names))
@@ -108,14 +107,38 @@ def _images(
             return as_image(item, f"{where}[{row}][{column!r}]")
 
         names = getattr((data.features or {}).get(label_column), "names", None)
+        if features_column is not None:
+            return as_vectors(data[features_column], f"{where}[{features_column!r}]"), list(data[label_column]), names
         return MadeWhenRead(len(data), image), list(data[label_column]), names
     items = array_or_list(data, where)
     if isinstance(items, np.ndarray):
-        return as_images(items, where), None, None
+        return items if items.ndim == 2 else as_images(items, where), None, None
+    if items and all(map(_is_vector, items)):
+        return as_vectors(items, where), None, None
     shapes = {item.shape if isinstance(item, np.ndarray) else None for item in items}
     if len(shapes) == 1 and None not in shapes:
         return as_images(np.stack(items), where), None, None
     return [as_image(item, f"{where}[{number}]") for number, item in enumerate(items)], None, None
+
+
+def _is_vector(item: Any) -> bool:
+    """Whether an item of a list is a vector: an array of one dimension, or a list that begins with a number."""
+    if isinstance(item, np.ndarray):
+        return item.ndim == 1
+    return isinstance(item, list | tuple) and len(item) > 0 and isinstance(item[0], Real)
+
+
+def as_vectors(items: Any, where: str) -> NDArray[np.float32]:
+    """Lists of numbers, one for each sample, as vectors (N, D); else InputError."""
+    try:
+        vectors = np.asarray(list(items), dtype=np.float32)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where} has lists of different lengths, or other things than numbers") from error
+    if vectors.ndim != 2:
+        raise InputError(
+            f"{where} has values of shape {vectors.shape[1:]}: must be a vector of numbers for each sample"
+        )
+    return vectors
 
 
 def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
@@ -149,7 +172,9 @@ def as_images(images: NDArray[Any], where: str) -> Images:
     """The array (N, H, W), (N, H, W, K) or (N, K, H, W), uint8 or in [0, 1], as uint8 (N, H, W, K); else InputError."""
     shape = images.shape
     if images.ndim not in (3, 4):
-        raise InputError(f"{where} has shape {shape}: must be (N, H, W), (N, H, W, K) or (N, K, H, W)")
+        raise InputError(
+            f"{where} has shape {shape}: must be images (N, H, W), (N, H, W, K) or (N, K, H, W), or vectors (N, D)"
+        )
     if images.ndim == 3:
         images = images[..., np.newaxis]
     elif shape[1] in (1, 3) and shape[3] in (1, 3):
@@ -210,13 +235,13 @@ def _are_texts(items: list[Any] | None) -> bool:
 
 def _names(labels: Any, classes: Sequence[str] | None, where: str, num_images: int) -> list[str]:
     if labels is None:
-        raise InputError(f"{where} are missing: give one for each image")
+        raise InputError(f"{where} are missing: give one for each sample")
     labels = _without_torch(labels, where)
     values = None if isinstance(labels, str | bytes) else _items(labels)
     if values is None:
-        raise InputError(f"{where} is {shown(labels)}: must be a list or an array, one label for each image")
+        raise InputError(f"{where} is {shown(labels)}: must be a list or an array, one label for each sample")
     if len(values) != num_images:
-        raise InputError(f"{where} are {len(values)}, but there are {num_images} images: give one for each image")
+        raise InputError(f"{where} are {len(values)}, but there are {num_images} samples: give one for each")
     names = []
     for number, value in enumerate(values):
         name = None if isinstance(value, list | tuple | dict | set) else class_name(value, classes)

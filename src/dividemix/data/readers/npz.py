@@ -4,6 +4,8 @@ import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,15 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.classes import check_text, natural_sorted, numbered
-from dividemix.data.source import Labels, Source, as_labels, check_images
+from dividemix.data.mapped import map_member
+from dividemix.data.source import Labels, Source, as_labels, check_samples
 from dividemix.errors import InputError
 
 _REQUIRED = ("x_train", "y_train")
 _OPTIONAL = ("x_test", "y_test", "y_true", "classes", "paths", "rows")
-_LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their images
+_LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their samples
+# Other names that an array may have.
+_ALSO = {"features": "x_train", "labels": "y_train", "true_labels": "y_true"}
+_ALSO |= {"test_features": "x_test", "test_labels": "y_test"}
 
 _NO_NPZ = "{}: not an .npz file, or cut short: write it with numpy.savez_compressed"
 
+_LARGE = 1 << 28  # bytes from which vectors are mapped instead of read, unless they are compressed
 # What zipfile and numpy raise for a damaged, encrypted or hostile file.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, MemoryError),
@@ -30,19 +37,20 @@ _DAMAGE = (
 def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     """The arrays of an .npz file as a source.
 
-    `x_train` is uint8 (N, H, W) or (N, H, W, K), `y_train` is (N,). Optional are `x_test` with `y_test`, `y_true` (true
-    training labels, for scoring only), `classes` (names), `paths` (text, one for each training image) and `rows` (the
-    positions of the training images in the data that they come from). Labels are integers >= 0, or text in all arrays.
-    Without `classes`, the classes are "0", "1", ... up to the highest label or, for text, the texts in `y_train` in
-    natural order. Raises InputError, naming the file and the array, if something is wrong, or if the arrays take more
-    than `memory_gb`.
+    `x_train` is images, uint8 (N, H, W) or (N, H, W, K), or vectors, numbers (N, D); `y_train` is (N,). Optional are
+    `x_test` with `y_test`, `y_true` (true training labels, for scoring only), `classes` (names), `paths` (text, one for
+    each training sample) and `rows` (the positions of the training samples in the data that they come from). Other
+    names are `features`, `labels`, `true_labels`, `test_features` and `test_labels`. Labels are integers >= 0, or text
+    in all arrays. Without `classes`, the classes are "0", "1", ... up to the highest label or, for text, the texts in
+    `y_train` in natural order. Large vectors are mapped from the file, not read. Raises InputError, naming the file and
+    the array, if something is wrong, or if what is read takes more than `memory_gb`.
     """
     arrays = _load(path, memory_gb)
     given = {name: array for name, array in arrays.items() if name in ("x_train", "x_test")}
     images = {name: array[..., np.newaxis] if array.ndim == 3 else array for name, array in given.items()}
-    check_images(images["x_train"], f"{path}: x_train")
+    check_samples(images["x_train"], f"{path}: x_train")
     if "x_test" in images:
-        check_images(images["x_test"], f"{path}: x_test", like=images["x_train"])
+        check_samples(images["x_test"], f"{path}: x_test", like=images["x_train"])
     num_train = len(images["x_train"])
     names = _class_names(arrays["classes"], path) if "classes" in arrays else None
     is_text = arrays["y_train"].dtype.kind == "U"
@@ -72,14 +80,14 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
 
 def _paths(names: NDArray[Any], num_train: int, path: Path) -> tuple[str, ...]:
     if names.shape != (num_train,) or names.dtype.kind != "U":
-        raise InputError(f"{path}: paths is {names.dtype} of shape {names.shape}: must be one text for each image")
+        raise InputError(f"{path}: paths is {names.dtype} of shape {names.shape}: must be one text for each sample")
     return tuple(names.tolist())
 
 
 def _rows(rows: NDArray[Any], num_train: int, path: Path) -> NDArray[np.int64]:
-    """The positions of the training images in the data that they come from."""
+    """The positions of the training samples in the data that they come from."""
     if rows.shape != (num_train,) or rows.dtype.kind not in "iu":
-        raise InputError(f"{path}: rows is {rows.dtype} of shape {rows.shape}: must be one integer for each image")
+        raise InputError(f"{path}: rows is {rows.dtype} of shape {rows.shape}: must be one integer for each sample")
     if len(np.unique(rows)) < num_train or rows.min() < 0 or rows.max() >= 2**31:
         raise InputError(
             f"{path}: rows has a number twice, or one out of range: must be different integers from 0 to {2**31 - 1}"
@@ -87,18 +95,48 @@ def _rows(rows: NDArray[Any], num_train: int, path: Path) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
+def read_array(path: Path, names: Sequence[str]) -> NDArray[Any]:
+    """The array of an .npz file under the first of these names that it has. Raises InputError if it has none."""
+    with _opened(path) as archive:
+        name = next((name for name in names if name in archive.files), None)
+        if name is None:
+            raise InputError(f"{path}: has no array called {', '.join(names)}: rename the array of vectors")
+        array: NDArray[Any] = archive[name]
+        return array
+
+
 def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
     """Name -> array: the required arrays, and no unknown ones."""
+    with _opened(path) as archive:
+        names = {_ALSO.get(name, name): name for name in archive.files}
+        if len(names) < len(archive.files):
+            raise InputError(f"{path}: has an array under two names: keep one of {', '.join(archive.files)}")
+        _check_names(list(names), path)
+        large = {one.filename.removesuffix(".npy"): one for one in archive.zip.infolist() if one.file_size >= _LARGE}
+        mapped = {name: map_member(path, large[given]) for name, given in names.items() if given in large}
+        arrays = {name: array for name, array in mapped.items() if array is not None and array.ndim == 2}
+        to_read = {name: given for name, given in names.items() if name not in arrays}
+        in_file = {f"{names[name]}.npy" for name in arrays}
+        _check_size((one for one in archive.zip.infolist() if one.filename not in in_file), memory_gb, path)
+        arrays |= {name: archive[given] for name, given in to_read.items()}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"{path}: {name} is not an array: write the file with numpy.savez_compressed")
+        if array.dtype.kind == "U":
+            check_text(array, f"{path}: {name}")
+    return arrays
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The archive, without pickles, so no code in it can run. What is wrong with it inside becomes an InputError."""
     if not path.exists():
         raise InputError(f"{path}: no such file")
     if not path.is_file():
         raise InputError(_NO_NPZ.format(path))
     try:
-        # Without pickles, no code in the file can run.
         with path.open("rb") as file, _unpacked(file, path) as archive:
-            _check_names(archive.files, path)
-            _check_size(archive, memory_gb, path)
-            arrays = {name: archive[name] for name in archive.files}
+            yield archive
     except InputError:
         raise
     except OSError as error:
@@ -107,12 +145,6 @@ def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
         if "allow_pickle" in str(error):
             raise InputError(f"{path}: an array has Python objects: save numbers, and names as text") from error
         raise InputError(f"{path}: damaged: {' '.join(str(error).split()) or type(error).__name__}") from error
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):
-            raise InputError(f"{path}: {name} is not an array: write the file with numpy.savez_compressed")
-        if array.dtype.kind == "U":
-            check_text(array, f"{path}: {name}")
-    return arrays
 
 
 def _unpacked(file: BinaryIO, path: Path) -> "np.lib.npyio.NpzFile":
@@ -124,17 +156,16 @@ def _unpacked(file: BinaryIO, path: Path) -> "np.lib.npyio.NpzFile":
     return archive
 
 
-def _check_size(archive: "np.lib.npyio.NpzFile", memory_gb: float, path: Path) -> None:
+def _check_size(members: Iterable[zipfile.ZipInfo], memory_gb: float, path: Path) -> None:
     """Raise InputError if the arrays take more than `memory_gb`, before any is unpacked: no more is read than this."""
-    assert archive.zip is not None  # it is open
-    size = sum(member.file_size for member in archive.zip.infolist()) / 1e9
+    size = sum(member.file_size for member in members) / 1e9
     if size > memory_gb:
         raise InputError(f"{path}: its arrays take {size:.1f} GB, memory_gb is {memory_gb:g}: raise it, or use less")
 
 
 def _check_names(names: list[str], path: Path) -> None:
     """Raise InputError unless the required arrays exist, test arrays come in pairs, and no array is unknown."""
-    allowed = f"required are {', '.join(_REQUIRED)}; optional are {', '.join(_OPTIONAL)}"
+    allowed = f"required are {', '.join(_REQUIRED)}, or features, labels; optional are {', '.join(_OPTIONAL)}"
     if missing := [name for name in _REQUIRED if name not in names]:
         raise InputError(f"{path}: {', '.join(missing)} missing: {allowed}")
     if unknown := [name for name in names if name not in _REQUIRED + _OPTIONAL]:
@@ -158,7 +189,7 @@ def _numbered_classes(labels: dict[str, Labels], num_train: int, path: Path) -> 
     high = int(labels[name].max())
     if high >= num_train:  # a stray label, such as 255 for "none", must not create hundreds of empty classes
         raise InputError(
-            f"{path}: {name} has label {high}, but {num_train} training images are too few for {high + 1} classes: "
+            f"{path}: {name} has label {high}, but {num_train} training samples are too few for {high + 1} classes: "
             "number the classes from 0, or name all of them in an array `classes`"
         )
     if high < 1:

@@ -25,10 +25,7 @@ def list_parquet(
     and `path`. Labels are text or integers; integers count among the layout's class names, if there are any.
     Raises InputError if the file is not such a table, or pyarrow is missing.
     """
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except Exception as error:
-        raise InputError(f"{table}: needs pyarrow: pip install 'dividemix[parquet]'") from error
+    parquet = import_pyarrow("parquet", table)
     if not table.is_file():
         raise InputError(f"{table}: no such file")
     try:
@@ -44,16 +41,28 @@ def list_parquet(
     except Exception as error:  # pyarrow raises many kinds of errors for damaged files
         words = " ".join(str(error).split())[:200]
         raise InputError(f"{table}: damaged, or not a Parquet file: {words or type(error).__name__}") from error
-    classes = features.get(label, {}).get("names")
-    if not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)) or len(set(classes)) < 2:
-        classes = None
-    elif len(set(classes)) < len(classes):
-        raise InputError(f"{table}: two classes of column {label!r} have the same name: use different names")
-    else:
-        classes = [printable(name) for name in classes]
+    classes = class_names(features, label, table)
     rows = rows_of(columns, image, label, classes)
     has_truth, has_splits = TRUE_LABEL in extra, SPLIT in extra
     return list_rows(rows, table, has_truth=has_truth, has_splits=has_splits, classes=classes, image_root=image_root)
+
+
+def import_pyarrow(module: str, table: Path) -> Any:
+    """A module of pyarrow, which is an extra. Raises InputError, naming the table that needs it, if it is missing."""
+    try:
+        return importlib.import_module(f"pyarrow.{module}")
+    except Exception as error:
+        raise InputError(f"{table}: needs pyarrow: pip install 'dividemix[parquet]'") from error
+
+
+def class_names(features: dict[str, dict[str, Any]], label: str, table: Path) -> list[str] | None:
+    """The class names that the Hugging Face layout gives to a column; None if it has none."""
+    classes = features.get(label, {}).get("names")
+    if not (isinstance(classes, list) and all(isinstance(name, str) for name in classes)) or len(set(classes)) < 2:
+        return None
+    if len(set(classes)) < len(classes):
+        raise InputError(f"{table}: two classes of column {label!r} have the same name: use different names")
+    return [printable(name) for name in classes]
 
 
 def features_of(metadata: dict[bytes, bytes] | None) -> dict[str, dict[str, Any]]:
