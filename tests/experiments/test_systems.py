@@ -42,7 +42,7 @@ SOURCES: list[tuple[str, str, str, Settings]] = [
         *("table1", "pencil", "cifar10"),
         {"epochs": 320, "lr": 0.03, "final_lr": 0.2, "label_lr": 300.0, "compatibility_weight": 0.1},
     ),
-    ("table1", "mlnt", "cifar10", {"epochs": 120, "lr": 0.2, "inner_lr": 0.2, "num_branches": 10, "rounds": 1}),
+    ("table1", "mlnt", "cifar10", {"epochs": 120, "lr": 0.2, "inner_lr": 0.2, "meta_weight": 0.4 / 10}),
     ("table1", "mlnt", "cifar100", {"epochs": 300, "lr": 0.02, "rounds": 1}),  # nothing is published
     ("table2", "joint_optim", "cifar10", {"epochs": 320, "lr": 0.03, "prior_weight": 0.8, "entropy_weight": 0.4}),
     ("table2", "pencil", "cifar10", {"lr": 0.03, "compatibility_weight": 0.0, "entropy_weight": 0.4}),

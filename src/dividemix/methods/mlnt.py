@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from dividemix.engine.state import State
 
-# CIFAR-10: a re-implementation that quotes the paper. Clothing1M: the released code; its KL is 1/14 of ours.
-_CIFAR10 = {"epochs": 120, "lr_drop_epoch": 80, "batch_size": 64, "lr": 0.2, "weight_decay": 1e-4, "meta_weight": 2.0}
+# CIFAR-10: a re-implementation that quotes the paper. Clothing1M: the released code. The KL of both is a mean over the
+# classes, too: their weights of 0.4 and 1 are 0.04 and 1/14 of ours.
+_CIFAR10 = {"epochs": 120, "lr_drop_epoch": 80, "batch_size": 64, "lr": 0.2, "weight_decay": 1e-4, "meta_weight": 0.04}
 _CLOTHING1M = {"epochs": 4, "lr_drop_epoch": 2, "batch_size": 16, "balanced_batches": 0, "lr": 8e-4}
 _CLOTHING1M |= {"weight_decay": 1e-3, "inner_lr": 0.02, "meta_weight": 1 / 14, "baseline_share": 0.75}
-_CLOTHING1M |= {"second_order": True}
-PUBLISHED: dict[str, Mapping[str, Any]] = {"cifar10": _CIFAR10, "clothing1m": _CLOTHING1M}
+PUBLISHED: dict[str, Mapping[str, Any]] = {"cifar10": _CIFAR10, "clothing1m": _CLOTHING1M | {"second_order": True}}
 
 FEATURES = "features"  # State.samples: (N, D) float16, of the baseline
 MENTOR = "mentor"  # State.samples: (N, C) float32, predictions of the last round's teacher
@@ -56,7 +56,7 @@ class MLNTSettings(MethodSettings):
     flip_share: float = setting(0.5, "rho: share of a batch's labels that a mislabeling replaces", low=0, high=1)
     num_neighbours: int = setting(10, "neighbours whose labels a mislabeling takes", low=1)
     inner_lr: float = setting(0.2, "a: learning rate of the synthetic steps", low=0)
-    meta_weight: float = setting(1.0, "kappa: weight of the agreement with the teacher", low=0)
+    meta_weight: float = setting(0.07, "kappa: weight of the agreement with the teacher", low=0)
     teacher_decay: float = setting(0.999, "gamma: decay of the teacher's running mean", low=0, high=1)
     second_order: bool = setting(False, "differentiate through the synthetic steps (the released code); twice the time")
     mentor_threshold: float = setting(0.01, "tau: labels less probable to the mentor are dropped", low=0, high=1)
