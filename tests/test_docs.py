@@ -222,6 +222,8 @@ def test_the_python_blocks_run(name: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_hardly_any_python_block_is_only_to_be_read() -> None:
+    """A block whose second word is a package runs in tests/relabel/test_real_tools.py, where it is installed."""
     marked = [info for name in PAGES for info, _ in FENCE.findall(text_of(name)) if info.startswith("python ")]
-    assert set(marked) <= {"python illustrative"}
-    assert len(marked) <= 3
+    packages = {f"python {name}" for name in ("fiftyone", "datasets", "cleanlab")}
+    assert set(marked) <= {"python illustrative"} | packages
+    assert marked.count("python illustrative") <= 3

@@ -22,13 +22,14 @@ from dividemix.commands import (
     relabel,
     reproduce,
     resume,
+    share,
     train,
 )
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import DivergedError, InputError
 from dividemix.version import __version__
 
-_ORDER = (train, resume, compare, evaluate, predict, export, relabel, presets, methods, reproduce, data)
+_ORDER = (train, resume, compare, evaluate, predict, export, share, relabel, presets, methods, reproduce, data)
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
 

@@ -15,7 +15,10 @@ HELP = "apply the decisions of a review: write corrected labels or a cleaned fol
 def add(relabel: argparse.ArgumentParser) -> None:
     """Add the flags of relabel."""
     relabel.add_argument("data", metavar="DATA", type=Path, help="the folder or file that was trained on")
-    corrections = "corrections.csv, downloaded from the report [the decisions of dividemix review on --run]"
+    corrections = (
+        "corrections.csv, downloaded from the report; or the export of another tool, see dividemix share --help"
+        " [the decisions of dividemix review on --run]"
+    )
     relabel.add_argument("corrections", metavar="CORRECTIONS", nargs="?", type=Path, help=corrections)
     relabel.add_argument("--run", metavar="RUN", type=Path, help="the run directory whose review is applied")
     above = "with --run: also accept suggestions for flagged labels with at least this probability, without a review"
@@ -35,7 +38,7 @@ def add(relabel: argparse.ArgumentParser) -> None:
 
 def _relabel(arguments: argparse.Namespace) -> int:
     from dividemix.relabel.cleaned_folder import write_cleaned_folder
-    from dividemix.relabel.corrections import read_corrections
+    from dividemix.relabel.decisions import read_decisions
     from dividemix.relabel.relabel import Relabelled, default_out, relabel, without_ambiguous
     from dividemix.relabel.run_decisions import decisions_of
 
@@ -46,7 +49,7 @@ def _relabel(arguments: argparse.Namespace) -> int:
         raise InputError("no decisions: give corrections.csv from the report, or --run RUN for those of its review")
     if arguments.out is not None and arguments.copy_to is not None:
         raise InputError("--out writes a file, --copy_to a folder: give one of them")
-    decided = None if file is None else read_corrections(file)
+    decided = None if file is None else read_decisions(file)
     if run is not None:
         decided = decisions_of(run, decided, accept_above=arguments.accept_above)
     assert decided is not None

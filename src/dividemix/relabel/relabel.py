@@ -17,7 +17,8 @@ from dividemix.data.source import Source
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 from dividemix.relabel.corrected_parquet import corrected_parquet
-from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_given, class_number, read_corrections
+from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_given, class_number
+from dividemix.relabel.decisions import read_decisions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +64,7 @@ def relabel(
     `out` exists with another content, unless `overwrite`.
     """
     kind = kind_of(data)
-    decided = read_corrections(corrections) if isinstance(corrections, Path) else list(corrections)
+    decided = read_decisions(corrections) if isinstance(corrections, Path) else list(corrections)
     _check_out(data, corrections if isinstance(corrections, Path) else None, out, kind)
     if kind in _TABLES:
         content = _TABLES[kind](data, decided, path_column, label_column)

@@ -156,6 +156,17 @@ def is_table(data: str | None) -> bool:
     return data is not None and _suffix(data) in _TABLES
 
 
+def list_data(data: str, **columns: Any) -> Listing | None:
+    """The training images of a folder or a table, before any is opened; None for arrays and built-in data sets.
+
+    `columns` are what `read_source` takes for tables. Raises InputError if the data cannot be read.
+    """
+    if data in BUILT_IN or _suffix(data) == ".npz":
+        return None
+    _check_exists(data)
+    return _listings(data, **columns)[0]
+
+
 def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
     """The image files of a folder or a table: those to train on, and those to test on if it has any."""
     if not is_table(data):

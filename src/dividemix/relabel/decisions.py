@@ -1,0 +1,49 @@
+"""Read decisions from any file that has some: corrections of the report, or an export of another tool."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dividemix.errors import InputError
+from dividemix.relabel import argilla_records, fiftyone_samples, label_studio
+from dividemix.relabel.corrections import Correction, read_corrections
+from dividemix.relabel.decision_table import read_decision_table
+from dividemix.relabel.hugging_face import is_saved_to_disk, read_dataset
+from dividemix.stored import MAX_BYTES, parse_json, read_bytes
+
+_JSON: tuple[tuple[Callable[[Any], bool], Callable[[Path, Any], list[Correction]]], ...] = (
+    (label_studio.is_export, label_studio.decisions),
+    (fiftyone_samples.is_export, fiftyone_samples.decisions),
+    (argilla_records.is_export, argilla_records.decisions),
+)
+_KNOWN = (
+    "corrections.csv of the report, a .csv or .parquet table with a column corrected_label,"
+    " or the JSON export of Label Studio, FiftyOne or Argilla"
+)
+
+
+def read_decisions(file: Path) -> list[Correction]:
+    """The decisions in a file, whose kind is recognised by its content.
+
+    Raises:
+        InputError: if the kind is unknown, or the file is damaged.
+    """
+    if not file.exists():
+        raise InputError(f"{file}: no such file: give {_KNOWN}")
+    suffix = file.suffix.lower()
+    if file.is_dir() and not is_saved_to_disk(file):
+        raise InputError(f"{file}: is a folder without decisions: give {_KNOWN}")
+    if file.is_dir() or suffix == ".parquet":
+        return read_dataset(file)
+    if suffix in (".json", ".jsonl"):
+        return _of_json(file)
+    decided = read_decision_table(file)
+    return read_corrections(file) if decided is None else decided
+
+
+def _of_json(file: Path) -> list[Correction]:
+    content: Any = parse_json(read_bytes(file, MAX_BYTES), Any, str(file))
+    for is_export, decisions in _JSON:
+        if is_export(content):
+            return decisions(file, content)
+    raise InputError(f"{file}: has no decisions that can be recognised: give {_KNOWN}")

@@ -1,0 +1,66 @@
+"""What a run shares with other tools: its samples, what the networks think of them, and where their images are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from dividemix.data.images import ImageLike
+from dividemix.data.readers import list_data
+from dividemix.errors import InputError
+from dividemix.judging.issue_table import Issue, read_issue_table
+from dividemix.planning.job import Job, read_settings
+from dividemix.stored import parse_json, read_bytes
+
+Content = bytes | Callable[[BinaryIO], None]  # of a file, or a function that writes it
+_MAX_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The samples of a run, worst first."""
+
+    name: str  # of the run
+    classes: tuple[str, ...]
+    issues: list[Issue]
+    images: dict[int, ImageLike]  # by the sample's index; empty for data without image files
+    data: str
+
+    def files(self, tool: str) -> dict[int, Path]:
+        """The image files by the sample's index. Raises InputError, naming the tool, if a sample has none."""
+        files = {index: image for index, image in self.images.items() if isinstance(image, Path)}
+        if any(one.index not in files for one in self.issues):
+            raise InputError(
+                f"{self.data}: its images are not files, which {tool} needs: "
+                "share them as datasets or datalab, or review them with dividemix review"
+            )
+        return files
+
+
+def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Shared:
+    """What a finished run shares: all samples, or the flagged ones; `data` is where its data is now, if it moved.
+
+    Raises:
+        InputError: if the run is not finished or damaged, no label is flagged, or the data cannot be read.
+    """
+    issues = [one for one in read_issue_table(run) if one.is_label_issue or not flagged_only]
+    if not issues:
+        raise InputError(f"{run}: no label is flagged: share all samples instead, with --all")
+    config = run / "model" / "config.json"
+    described = parse_json(read_bytes(config, _MAX_BYTES), dict, str(config))
+    classes = described.get("classes")
+    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
+        raise InputError(f"{config}: damaged (it has no classes)")
+    values = read_settings(run / "config.yaml", of_run=True)
+    fields = ("data", "path_column", "label_column", "image_root")
+    job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
+    return Shared(name=run.resolve().name, classes=tuple(classes), issues=issues, images=_images(job), data=job.data)
+
+
+def _images(job: Job) -> dict[int, ImageLike]:
+    """The images of a run's data by their index in it, as the readers count; none for arrays."""
+    image_root = None if job.image_root is None else Path(job.image_root)
+    listing = list_data(job.data, path_column=job.path_column, label_column=job.label_column, image_root=image_root)
+    if listing is None:
+        return {}
+    return dict(zip(listing.rows or range(len(listing.files)), listing.files, strict=True))
