@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.display import say, watch
+from dividemix.engine.processes import joined, rank
 from dividemix.errors import InputError
 from dividemix.planning.plan import make_plan
 from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
+from dividemix.runs.together import follow
 
 _OF_ARRAYS = (
     *("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "features_column"),
@@ -61,26 +63,31 @@ def train(
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in ({"data": data} | settings).items()
     }
-    if out is not None:
-        refuse_existing(Path(out), overwrite=overwrite)  # before the data is read, which may take minutes
-    plan = make_plan(given, preset=preset, minutes=minutes, source=source)
-    run = Run.create(
-        Path("runs") / plan.name if out is None else Path(out),
-        plan.job,
-        overwrite=overwrite,
-        source=plan.source,
-        choices=plan.choices,
-        keep_data=keep_data and source is not None,
-        numbered=out is None,
-    )
-    if progress:
-        for note in run.material.notes:
-            say(note)
-        watch(run)
-    else:
-        for _ in run.train():
-            pass
-        write_report(run)
+    with joined():
+        if rank():  # of several processes the others follow the first
+            followed = follow()
+            assert followed is not None
+            return followed
+        if out is not None:
+            refuse_existing(Path(out), overwrite=overwrite)  # before the data is read, which may take minutes
+        plan = make_plan(given, preset=preset, minutes=minutes, source=source)
+        run = Run.create(
+            Path("runs") / plan.name if out is None else Path(out),
+            plan.job,
+            overwrite=overwrite,
+            source=plan.source,
+            choices=plan.choices,
+            keep_data=keep_data and source is not None,
+            numbered=out is None,
+        )
+        if progress:
+            for note in run.material.notes:
+                say(note)
+            watch(run)
+        else:
+            for _ in run.train():
+                pass
+            write_report(run)
     return run
 
 

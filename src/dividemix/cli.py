@@ -26,6 +26,7 @@ from dividemix.commands import (
     train,
 )
 from dividemix.engine.memory import is_out_of_memory
+from dividemix.engine.processes import is_lost_process, rank
 from dividemix.errors import DivergedError, InputError
 from dividemix.version import __version__
 
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         flags = arguments.used._option_string_actions
         if unknown:
             raise InputError(_unknown(unknown[0], arguments.used))
-        warnings.showwarning = lambda message, *_, **__: _say(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: None if rank() else _say(f"warning: {message}")
         code: int = arguments.command(arguments)
         return code
     except (InputError, DivergedError) as error:
@@ -56,13 +57,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _complain(f"{where}{error.strerror or error}")
     except (MemoryError, RuntimeError) as error:
+        if is_lost_process(error):
+            return _complain("another process of this training has ended: dividemix resume continues the run")
         if not is_out_of_memory(error):
             raise
         return _complain("out of memory: use smaller images, fewer at a time, or a smaller network")
 
 
 def _complain(message: str) -> int:
-    _say(f"error: {message}")
+    if rank() == 0:  # of several processes the first speaks for all
+        _say(f"error: {message}")
     return 2
 
 

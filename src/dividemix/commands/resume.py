@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from dividemix.engine.processes import started_by_torchrun
 from dividemix.errors import InputError
 from dividemix.methods.method import MethodSettings
 from dividemix.planning.job import JOB_FIELDS, PLACES, Job
@@ -30,6 +31,15 @@ def add(resume: argparse.ArgumentParser) -> None:
 
 
 def _resume(arguments: argparse.Namespace) -> int:
+    if started_by_torchrun():
+        from dividemix.runs.together import led
+
+        return led(lambda: _lead(arguments))
+    return _lead(arguments)
+
+
+def _lead(arguments: argparse.Namespace) -> int:
+    """Resume in the only process, or in the first of several."""
     path = _named(arguments.run, arguments.runs) if arguments.run else _newest(arguments.runs, arguments.extend)
 
     from dividemix.display import say

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dividemix.data.builtin import BUILT_IN
+from dividemix.engine.processes import started_by_torchrun
 from dividemix.errors import InputError
 from dividemix.foreign import is_foreign, refuse_foreign
 from dividemix.methods import METHODS, find_method
@@ -90,6 +91,15 @@ class _Planned:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    if started_by_torchrun():
+        from dividemix.runs.together import led
+
+        return led(lambda: _lead(arguments))
+    return _lead(arguments)
+
+
+def _lead(arguments: argparse.Namespace) -> int:
+    """Plan and train in the only process, or in the first of several."""
     planned = _plan(arguments)
     if arguments.print_config:
         for one in planned[:-1]:

@@ -2,14 +2,19 @@
 
 import torch
 
+from dividemix.engine import processes
 from dividemix.errors import InputError
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of that name, or InputError; "auto" is an accelerator if the machine has one, or else the CPU."""
+    """The device of that name, or InputError; "auto" is an accelerator if the machine has one, or else the CPU.
+
+    Of several processes each has its own GPU.
+    """
+    if name in ("auto", "cuda") and torch.cuda.is_available():
+        gpu = processes.own_gpu()
+        return torch.device("cuda") if gpu is None else torch.device("cuda", gpu)
     if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
     try:
         device = torch.device(name)

@@ -54,3 +54,6 @@ class MachineSettings(Settings):
     kernels: Literal["auto", "torch", "own"] = setting(
         "auto", "convolutions on a CPU; auto: our own where they are measured to be faster, in a long training"
     )
+    sync_batchnorm: bool = setting(
+        False, "with several processes (torchrun): BatchNorm over the rows of all, not of each process"
+    )

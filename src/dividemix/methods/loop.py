@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 
+from dividemix.engine import processes
 from dividemix.engine.state import State
 from dividemix.errors import DivergedError, InputError
 from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase, TrainingSets
@@ -34,9 +35,9 @@ def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSetting
     for learner in state.learners:
         for group in learner.optimizer.param_groups:
             group["lr"] = s.learning_rate(state.epoch)
-    # Layers that draw at random (dropout) use the global generator: each epoch gives it a seed.
+    # Layers that draw at random (dropout) use the global generator: each epoch seeds it, differently in each process.
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=state.views)))
+        torch.manual_seed(int(torch.randint(2**62, (), generator=state.views)) + processes.own_number())
         report = method.epoch(state, sets, s)
     number = state.epoch + 1
     if not all(math.isfinite(value) for values in report.losses.values() for value in values):

@@ -66,6 +66,7 @@ class MetaCleaner(Method):
 
     def epoch(self, state: State, sets: TrainingSets, s: MetaCleanerSettings) -> EpochReport:
         """An epoch of steps of n K samples."""
+        from dividemix.engine.processes import alone
         from dividemix.methods.last_layer import last_linear
 
         data, learner = sets.train, state.learners[0]
@@ -78,7 +79,9 @@ class MetaCleaner(Method):
         try:
             steps = zip(batches, data.augmented(batches, state.views), strict=True)
             for index, x in state.progress.watch("meta-cleaner", steps, len(batches)):
-                loss = F.cross_entropy(net(x), data.labels[index[:: s.group_size]])
+                with alone():  # of several processes each computes all groups: the net mixes rows
+                    logits = net(x)
+                loss = F.cross_entropy(logits, data.labels[index[:: s.group_size]])
                 learner.descend(loss)
                 total += loss.detach()
                 state.progress.lap("forward_backward")

@@ -8,10 +8,12 @@ from torch import nn
 from dividemix.data.augment import cropped_shape
 from dividemix.data.noise import NoiseSpec
 from dividemix.data.source import Source
+from dividemix.engine import processes
 from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
 from dividemix.engine.device import choose_device, choose_dtype
 from dividemix.engine.kernels.choice import choose_kernels, use_own_kernels
 from dividemix.engine.memory import keep_freed_memory
+from dividemix.engine.shared_net import share_net
 from dividemix.engine.state import State
 from dividemix.errors import InputError
 from dividemix.methods import find_method, loop
@@ -98,6 +100,9 @@ def start(
     if to_train and not found.double_backward and (s.compile == "always" or is_long):
         for net in nets:
             compile_net(net)
+    if to_train and processes.num_joined() > 1:
+        for net in nets:
+            share_net(net, sync_batchnorm=s.sync_batchnorm)
     state = State.start(nets, s, scale_loss=choose_dtype(s.precision, device) == torch.float16)
     loop.start(found, state, sets, s)
     return state

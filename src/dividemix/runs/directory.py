@@ -23,6 +23,7 @@ from dividemix import atomic
 from dividemix.data.source import Skipped, Source
 from dividemix.data.spreadsheet import as_field, from_field
 from dividemix.data.text_table import read_text_table
+from dividemix.engine import processes
 from dividemix.engine.processor import num_cores, processor_name
 from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning, advised
 from dividemix.foreign import refuse_foreign
@@ -188,6 +189,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
         "num_cores": num_cores(),
         "num_threads": torch.get_num_threads(),
+        "num_processes": processes.num_joined(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "command": [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv],
     }

@@ -14,6 +14,7 @@ from dividemix import atomic
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.data.noise import save_noise
 from dividemix.data.source import Source
+from dividemix.engine import processes
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, net_tensors
@@ -26,7 +27,7 @@ from dividemix.judging.records import EpochRow, RunSummary
 from dividemix.judging.selection import best_epoch
 from dividemix.lock import exclusive
 from dividemix.methods import find_method
-from dividemix.methods.loop import fit
+from dividemix.methods.loop import train_one
 from dividemix.model.inputs import ImageInput, VectorInput
 from dividemix.model.model import Model
 from dividemix.nets.weights import WeightsReport, load_weights
@@ -212,6 +213,7 @@ class Run:
             for folder in (self.directory.last, self.directory.best):
                 remove_strays(folder)
             self._repair_best()
+            processes.announce(str(self.directory.path.absolute()))
             with Writer() as writer:
                 yield from self._epochs(writer)
             if self.finished:  # also if a process died between the last checkpoint and this
@@ -220,16 +222,24 @@ class Run:
     def _epochs(self, writer: Writer) -> Iterator[EpochRow]:
         """Train epoch by epoch and pass each to the writer; an epoch's time includes passing on the one before."""
         started = time.perf_counter()
-        for report in fit(find_method(self.job.method), self.state, self.material.sets, self.job.settings):
-            tested = time.perf_counter()
-            row = metrics_row(report, self.state.predictors, self.material)
-            row["profile"]["test"] = time.perf_counter() - tested
+        while not self.finished:
+            row = self.train_epoch()
             row["seconds"] = time.perf_counter() - started
             saving = time.perf_counter()
             writer.submit(self._save(row))
             waited = time.perf_counter() - saving
             yield row
             started = time.perf_counter() - waited
+
+    def train_epoch(self) -> EpochRow:
+        """Train one epoch, together with other processes if there are any, and measure it. Nothing is saved."""
+        with processes.together():
+            report = train_one(find_method(self.job.method), self.state, self.material.sets, self.job.settings)
+            tested = time.perf_counter()
+            row = metrics_row(report, self.state.predictors, self.material)
+            row["profile"]["test"] = time.perf_counter() - tested
+            processes.take_from_first(self.state.tensors())
+        return row
 
     def test_probs(self, name: str = "test") -> NDArray[np.float32]:
         """Probabilities (K, N, C) of one of the material's test sets by each net; their mean is the prediction."""
@@ -275,9 +285,16 @@ class Run:
 
     def _finish(self) -> None:
         """Write the results of a finished run."""
+        self.judge_together()
         with self.kept_nets():
             self.model().save_pretrained(self.directory.path / "model")
         write_results(self)
+
+    def judge_together(self) -> None:
+        """Let all processes judge the labels, once the checkpoints are on disk."""
+        with processes.together():
+            processes.wait()
+            self.label_issues()
 
     def _repair_best(self) -> None:
         """Save the last epoch as the best one, if it is and a process died between the two saves."""

@@ -1,0 +1,160 @@
+"""The processes of one training: who they are, and how they speak to each other. No torch import.
+
+`torchrun` starts the processes and tells each its number by the environment. All of them hold the same state and make
+the same steps; `engine/shared_net.py` divides the work of the nets. The first process alone writes and prints. Without
+`torchrun`, and outside of `joined`, there is one process and everything here does nothing.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dividemix.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_is_joined = False
+_is_together = False
+
+
+def started_by_torchrun() -> bool:
+    """Whether this process is one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
+def rank() -> int:
+    """The number of this process, from 0; that of the process which writes and prints is 0."""
+    return int(os.environ["RANK"]) if started_by_torchrun() else 0
+
+
+def num_joined() -> int:
+    """The number of processes that can compute together."""
+    return int(os.environ["WORLD_SIZE"]) if _is_joined else 1
+
+
+def count() -> int:
+    """The number of processes that compute together now."""
+    return num_joined() if _is_together else 1
+
+
+def own_number() -> int:
+    """The number of this process among those that compute together now."""
+    return rank() if _is_together else 0
+
+
+def own_gpu() -> int | None:
+    """The number of the GPU that belongs to this process; None: it may use any."""
+    return int(os.environ.get("LOCAL_RANK", "0")) if _is_joined else None
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """While inside, the processes that torchrun started can compute together."""
+    global _is_joined
+    if _is_joined or not started_by_torchrun():
+        yield
+        return
+    import torch
+    import torch.distributed as dist
+
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    _is_joined = True
+    try:
+        yield
+    finally:
+        _is_joined = False
+        dist.destroy_process_group()
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """While inside, all joined processes make the same steps and share the work of the nets."""
+    global _is_together
+    before, _is_together = _is_together, _is_joined
+    try:
+        yield
+    finally:
+        _is_together = before
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """While inside, this process computes everything itself, also within `together`."""
+    global _is_together
+    before, _is_together = _is_together, False
+    try:
+        yield
+    finally:
+        _is_together = before
+
+
+def announce(what: str | None) -> None:
+    """Say in the first process what comes next: a run directory, or None for the end.
+
+    Raises:
+        InputError: if another process cannot take part.
+    """
+    if _is_joined:
+        import torch.distributed as dist
+
+        dist.broadcast_object_list([what], src=0)
+        if what is not None:
+            agree(None)
+
+
+def announced() -> str | None:
+    """Wait in another process for what the first announces. `agree` has to follow, unless it is None."""
+    import torch.distributed as dist
+
+    box: list[str | None] = [None]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def agree(problem: str | None) -> None:
+    """Wait for all processes. Raises InputError in each of them if any has a problem, which it names."""
+    problems = [problem]
+    if _is_joined:
+        import torch.distributed as dist
+
+        problems = [None] * num_joined()
+        dist.all_gather_object(problems, problem)
+    for number, one in enumerate(problems):
+        if one is not None:
+            raise InputError(f"process {number} of {len(problems)}: {one}")
+
+
+def wait() -> None:
+    """Wait until every process is here."""
+    agree(None)
+
+
+def take_from_first(tensors: Mapping[str, "Tensor"]) -> None:
+    """Give the named tensors, in place, the values that they have in the first process."""
+    if count() == 1:
+        return
+    import torch.distributed as dist
+
+    for name in sorted(tensors):  # a state that was loaded has another order
+        tensor = tensors[name]
+        dense = tensor.contiguous()  # a collective sends memory as it is
+        dist.broadcast(dense, src=0)
+        if dense is not tensor:
+            tensor.copy_(dense)
+
+
+def is_lost_process(error: BaseException) -> bool:
+    """Whether the error says that another process has ended or cannot be reached."""
+    import sys
+
+    if "torch.distributed" not in sys.modules or not started_by_torchrun():
+        return False
+    import torch.distributed as dist
+
+    words = ("gloo", "NCCL", "Connection closed by peer", "Connection reset by peer", "Broken pipe")
+    known = isinstance(error, dist.DistError)
+    return known or (isinstance(error, RuntimeError) and any(word in str(error) for word in words))

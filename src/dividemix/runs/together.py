@@ -1,0 +1,39 @@
+"""One run that several processes train together: the first creates or loads it as usual, the others follow.
+
+All processes see the run directory, on one machine or on a shared file system.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from dividemix.engine import processes
+from dividemix.errors import InputError
+from dividemix.runs.run import Run
+
+
+def led(command: Callable[[], int]) -> int:
+    """The exit code of `command`, which the first process carries out; the others follow its trainings."""
+    with processes.joined():
+        if processes.rank() == 0:
+            code = command()
+            processes.announce(None)
+            return code
+        while follow() is not None:
+            pass
+        return 0
+
+
+def follow() -> Run | None:
+    """Take part in the training that the first process announces; returns its run, or None if none comes any more."""
+    path, problem = processes.announced(), None
+    if path is None:
+        return None
+    try:
+        run = Run.load(Path(path), trust_net=True)  # the first process has decided on that
+    except InputError as error:
+        problem = str(error)
+    processes.agree(problem)
+    while not run.finished:
+        run.rows.append(run.train_epoch())
+    run.judge_together()
+    return run
