@@ -5,9 +5,11 @@ from typing import Any, NotRequired, TypedDict
 
 from torch import Tensor
 
-from dividemix.engine.checkpoint import save_checkpoint
+from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
 from dividemix.engine.state import State, net_tensors
+from dividemix.errors import InputError
 from dividemix.judging.records import EpochRow
+from dividemix.judging.selection import best_epoch
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.runs.directory import RunDirectory
@@ -55,3 +57,14 @@ def save_best(directory: RunDirectory, tensors: Mapping[str, Tensor], row: Epoch
     """Save the nets of an epoch, with its accuracies."""
     facts = {"epoch": row["epoch"], "test_acc": row["test_acc"], "val_acc": row.get("val_acc")}
     save_checkpoint(directory.best, net_tensors(tensors), tag=f"epoch-{row['epoch']:04d}", facts=facts)
+
+
+def repair_best(directory: RunDirectory, state: State, rows: list[EpochRow]) -> None:
+    """Save the last epoch as the best one, if it is and a process died between the two saves."""
+    if rows and best_epoch(rows) == state.epoch:
+        try:
+            saved = load_checkpoint(directory.best)[1].get("epoch")
+        except InputError:
+            saved = None
+        if saved != state.epoch:
+            save_best(directory, copies(state), rows[-1])

@@ -35,7 +35,7 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.runs.checkpoints import copies, save_best, save_last
+from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
 from dividemix.runs.extension import earlier_end, longer_job
@@ -212,7 +212,7 @@ class Run:
                 atomic.remove_strays(folder)
             for folder in (self.directory.last, self.directory.best):
                 remove_strays(folder)
-            self._repair_best()
+            repair_best(self.directory, self.state, self.rows)
             processes.announce(str(self.directory.path.absolute()))
             with Writer() as writer:
                 yield from self._epochs(writer)
@@ -295,16 +295,6 @@ class Run:
         with processes.together():
             processes.wait()
             self.label_issues()
-
-    def _repair_best(self) -> None:
-        """Save the last epoch as the best one, if it is and a process died between the two saves."""
-        if self.rows and best_epoch(self.rows) == self.state.epoch:
-            try:
-                saved = load_checkpoint(self.directory.best)[1].get("epoch")
-            except InputError:
-                saved = None
-            if saved != self.state.epoch:
-                save_best(self.directory, copies(self.state), self.rows[-1])
 
     def _save(self, row: EpochRow) -> Callable[[], None]:
         """A function that saves an epoch from copies: metrics, the last checkpoint, which makes it count, the best."""
