@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.readers.fashion import read_fashion
 from dividemix.report.content import PageContent
+from dividemix.report.shown import Shown, image
 from dividemix.report.thumbnails import encode
 
 NUM_BINS = 50
@@ -145,8 +146,8 @@ def _division(
     return division
 
 
-def fashion_thumbnail(i: int) -> bytes:
-    return encode(_FASHION.train_images[i])
+def fashion_shown(i: int) -> Shown | None:
+    return image(encode(_FASHION.train_images[i]))
 
 
 _FASHION = read_fashion()

@@ -1,6 +1,8 @@
 """The page of a run. Oracles: a page rendered from the run's own files and data, and what the page's JSON holds."""
 
+import base64
 import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -8,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from toys import NUM_TEST, NUM_TRAIN, toy_job, trained, tree
 
 from dividemix.errors import InputError
 from dividemix.report.of_run import page_content, write_report
 from dividemix.report.page import render
+from dividemix.report.shown import image
 from dividemix.report.thumbnails import encode
 from dividemix.runs.run import Run
 
@@ -40,7 +44,7 @@ def test_the_page_is_the_one_rendered_from_the_run_and_no_other_file_changes(run
     assert "report.html" not in before
     assert write_report(run) == folder / "report.html"
     images = run.material.everything.pixels(np.arange(NUM_TRAIN))
-    expected = render(page_content(run), lambda i: encode(images[i]))
+    expected = render(page_content(run), lambda i: image(encode(images[i])))
     assert tree(folder) == before | {"report.html": expected.encode()}
 
 
@@ -91,3 +95,23 @@ def test_a_run_that_is_not_finished_has_no_page(tmp_path: Path, num_epochs: int)
         write_report(run)
     assert "\n" not in str(caught.value)
     assert tree(tmp_path / "run") == before
+
+
+def test_photographs_are_shown_whole_from_their_files_with_a_link(tmp_path: Path) -> None:
+    """Not as the small squares that were trained on."""
+    photos = tmp_path / "photos"
+    for i in range(24):
+        name = f"{('cat', 'dog')[i % 2]}/{i}.png"
+        (photos / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (600, 300), (10 * i, 100, 200)).save(photos / name)
+    job = toy_job(tmp_path, data=str(photos), noise="none", image_size=8, batch_size=4)
+    page = shown(trained(tmp_path / "runs" / "one", job).directory.path / "report.html")
+    assert len(page["suspects"]) == 24
+    for sample in page["suspects"]:
+        kind, _, content = sample["shown"]["small"].partition(",")
+        picture = Image.open(io.BytesIO(base64.b64decode(content)))
+        assert (kind, picture.size) == ("data:image/webp;base64", (256, 128))
+        assert sample["shown"]["original"] == f"./../../photos/{sample['path']}"
+        number = int(Path(sample["path"]).stem)
+        red = np.asarray(picture.convert("RGB"))[..., 0]
+        assert abs(int(red.mean()) - 10 * number) < 6

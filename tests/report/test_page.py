@@ -12,9 +12,10 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from invented import fashion_content, fashion_thumbnail, invented_content
+from invented import fashion_content, fashion_shown, invented_content
 
 from dividemix.report.page import render, to_script_json
+from dividemix.report.shown import image
 from dividemix.report.thumbnails import encode
 
 HOSTILE = (
@@ -68,13 +69,13 @@ def hostile_page() -> str:
         facts=[(name, name) for name in HOSTILE],
         choices=[(name, name, name) for name in HOSTILE],
     )
-    return render(content, lambda i: encode(np.zeros((8, 8, 1), np.uint8)))
+    return render(content, lambda i: image(encode(np.zeros((8, 8, 1), np.uint8))))
 
 
 def test_hostile_names_stay_text() -> None:
     page = hostile_page()
     page.encode()  # no lone surrogate is left bare
-    tame = Reader(render(invented_content(np.arange(200) % 3, ("a", "b", "c")), lambda i: b""))
+    tame = Reader(render(invented_content(np.arange(200) % 3, ("a", "b", "c")), lambda i: None))
     hostile = Reader(page)
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
     title, _, data, _ = hostile.texts
@@ -102,13 +103,13 @@ def test_the_policy_allows_this_style_and_this_script_alone() -> None:
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (style, script)
     ]
     assert policy == (
-        f"default-src 'none'; img-src data:; style-src {hashes[0]}; script-src {hashes[1]}; "
+        f"default-src 'none'; img-src data: file:; style-src {hashes[0]}; script-src {hashes[1]}; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
 def test_nothing_comes_from_elsewhere() -> None:
-    reader = Reader(render(fashion_content(4), fashion_thumbnail))
+    reader = Reader(render(fashion_content(4), fashion_shown))
     for _, attributes in reader.elements:
         assert not {"src", "srcset", "action", "background", "style"} & attributes.keys()
         assert (attributes.get("href", "#") or "").startswith("#")
@@ -121,7 +122,7 @@ def test_nothing_comes_from_elsewhere() -> None:
 
 
 def test_every_id_is_there_once_and_every_reference_finds_one() -> None:
-    elements = Reader(render(invented_content(np.arange(20) % 2, ("a", "b")), lambda i: b"")).elements
+    elements = Reader(render(invented_content(np.arange(20) % 2, ("a", "b")), lambda i: None)).elements
     ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
     for _, attributes in elements:
@@ -141,5 +142,5 @@ def test_fifty_thousand_samples_of_noise_stay_under_15_mb() -> None:
         paths=tuple(f"folder/with/a/long/name/{i:09d}.jpeg" for i in range(50_000)),
         with_truth=True,
     )
-    page = render(content, lambda i: encode(rng.integers(0, 256, (96, 96, 3), dtype=np.uint8)))
+    page = render(content, lambda i: image(encode(rng.integers(0, 256, (600, 800, 3), dtype=np.uint8))))
     assert len(page.encode()) < 15e6

@@ -12,8 +12,9 @@ from invented import invented_content
 from dividemix.report import payload as payload_module
 from dividemix.report.content import PageContent
 from dividemix.report.payload import MAX_SUSPECTS, payload, run_id
+from dividemix.report.shown import Shown
 
-PNG = b"\x89PNG picture"
+SHOWN = {"kind": "text", "text": "words"}
 
 
 def small(num_samples: int = 30, num_classes: int = 3) -> PageContent:
@@ -21,19 +22,19 @@ def small(num_samples: int = 30, num_classes: int = 3) -> PageContent:
     return invented_content(true, tuple(f"class {label}" for label in range(num_classes)))
 
 
-def noting(asked: list[int]) -> Callable[[int], bytes]:
-    """A maker of thumbnails that notes whose it was asked for."""
+def noting(asked: list[int]) -> Callable[[int], Shown]:
+    """A function that notes whose card it was asked for."""
 
-    def thumbnail(i: int) -> bytes:
+    def show(i: int) -> Shown:
         asked.append(i)
-        return PNG
+        return SHOWN
 
-    return thumbnail
+    return show
 
 
 def test_suspects_are_worst_first_with_what_is_known_of_them() -> None:
     content = dataclasses.replace(small(), paths=tuple(f"{i}.png" for i in range(30)))
-    page = payload(content, lambda i: PNG)
+    page = payload(content, lambda i: SHOWN)
     order = np.argsort(content.label_score, kind="stable")
     assert [sample["index"] for sample in page["suspects"]] == order.tolist()
     worst, i = page["suspects"][0], int(order[0])
@@ -44,7 +45,7 @@ def test_suspects_are_worst_first_with_what_is_known_of_them() -> None:
     assert worst["flagged"] is bool(content.is_issue[i])
     assert worst["clean_prob"] == pytest.approx(content.clean_prob[:, i], rel=1e-3)
     assert worst["true"] is None
-    assert worst["image"].startswith("data:image/png;base64,")
+    assert worst["shown"] == SHOWN
 
 
 def test_suspects_have_the_index_of_the_data_as_it_was_given() -> None:
@@ -59,7 +60,7 @@ def test_suspects_have_the_index_of_the_data_as_it_was_given() -> None:
 
 @pytest.mark.parametrize("can_add", [True, False])
 def test_the_page_knows_whether_data_can_take_new_classes(can_add: bool) -> None:
-    page = payload(dataclasses.replace(small(), can_add_classes=can_add), lambda i: b"")
+    page = payload(dataclasses.replace(small(), can_add_classes=can_add), lambda i: None)
     assert page["can_add_classes"] is can_add
 
 
@@ -70,24 +71,24 @@ def test_only_the_worst_thousand_are_shown() -> None:
     assert page["num_samples"] == 2500
 
 
-def test_thumbnails_that_would_grow_too_large_end_the_gallery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload_module, "_MAX_THUMBNAIL_BYTES", 5 * len(PNG))
-    assert len(payload(small(), lambda i: PNG)["suspects"]) == 5
+def test_cards_that_would_grow_too_large_end_the_gallery(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(payload_module, "_MAX_SHOWN_BYTES", 5 * len(json.dumps(SHOWN)))
+    assert len(payload(small(), lambda i: SHOWN)["suspects"]) == 5
 
 
-def test_data_that_are_no_pictures_have_none() -> None:
-    assert {sample["image"] for sample in payload(small(), lambda i: b"")["suspects"]} == {None}
+def test_data_of_which_nothing_can_be_shown() -> None:
+    assert {sample["shown"] for sample in payload(small(), lambda i: None)["suspects"]} == {None}
 
 
 def test_the_noise_is_counted_in_samples_and_its_commonest_pairs_named() -> None:
     joint = np.array([[0.5, 0.1, 0.0], [0.0, 0.2, 0.2], [0.0, 0.0, 0.0]])
-    noise = payload(dataclasses.replace(small(), noise_matrix=joint), lambda i: b"")["noise"]
+    noise = payload(dataclasses.replace(small(), noise_matrix=joint), lambda i: None)["noise"]
     assert noise["matrix"] == [[15, 3, 0], [0, 6, 6], [0, 0, 0]]
     assert noise["pairs"] == [[1, 2, 6], [0, 1, 3]]
 
 
 def test_many_classes_give_pairs_and_no_map() -> None:
-    noise = payload(small(200, 100), lambda i: b"")["noise"]
+    noise = payload(small(200, 100), lambda i: None)["noise"]
     assert noise["matrix"] is None
     assert 0 < len(noise["pairs"]) <= 40
     counts = [count for _, _, count in noise["pairs"]]
@@ -103,7 +104,7 @@ def test_numbers_that_json_does_not_know_are_null() -> None:
         ],
         noise_rate=math.inf,
     )
-    page = payload(content, lambda i: b"")
+    page = payload(content, lambda i: None)
     assert page["rows"] == [
         {"epoch": 1, "test_acc": None, "val_acc": 0.3333},
         {"epoch": 2, "val_is_clean": True, "num_labeled": [3, 4], "num_divided": 6},

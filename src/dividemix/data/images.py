@@ -69,6 +69,20 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
             return np.array(_covering(image, width, height)).reshape(height, width, channels)
 
 
+def read_whole(file: ImageLike, longest: int) -> NDArray[np.uint8]:
+    """The whole image, upright, as uint8 (H, W, 3), made smaller if a side is longer than `longest`; for display.
+
+    Raises UnreadableImage as `read_image`.
+    """
+    with _opened(file) as image:
+        orientation = _orientation(image)
+        image.draft(None, (longest, longest))
+        with DECODING.taken(_needed(image)):
+            image = _upright(_flattened(image, "RGB"), orientation)
+            image.thumbnail((longest, longest))
+            return np.array(image)
+
+
 def probe(file: ImageLike) -> tuple[int, int, bool]:
     """Height, width (after an EXIF rotation) and whether the image is grey, from its header; else UnreadableImage."""
     with _opened(file) as image, _CALLERS if image is file else nullcontext():

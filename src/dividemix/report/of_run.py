@@ -1,17 +1,21 @@
 """The page of a finished run: report.html in its directory."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from dividemix import atomic
 from dividemix.data.builtin import BUILT_IN
+from dividemix.data.images import ImageLike
+from dividemix.data.originals import originals
 from dividemix.errors import InputError
 from dividemix.judging.records import RunSummary
 from dividemix.planning.material import Material
 from dividemix.report.content import PageContent
 from dividemix.report.page import render
-from dividemix.report.thumbnails import encode
+from dividemix.report.pictures import Pictures, matched
+from dividemix.report.shown import image
 from dividemix.runs.run import Run
 
 _NUMBERED = (".npz", ".npy", ".parquet", ".arrow", ".feather")  # files whose labels are numbers of classes, or can be
@@ -25,10 +29,19 @@ def write_report(run: Run) -> Path:
     """
     if not run.finished:
         raise InputError(f"{run.directory.path}: the run is not finished; train it to its end first")
-    path = run.directory.path / "report.html"
-    everything = run.material.everything
-    atomic.write_text(path, render(page_content(run), lambda i: encode(everything.pixels(np.array([i]))[0])))
-    return path
+    folder, pictures = run.directory.path, _pictures(run)
+    content = render(page_content(run), lambda i: image(pictures.small(i), pictures.link(i, folder)))
+    atomic.write_text(folder / "report.html", content)
+    return folder / "report.html"
+
+
+def _pictures(run: Run) -> Pictures:
+    """The pictures of the run's samples."""
+    everything, material = run.material.everything, run.material
+    files: dict[int, ImageLike] = {}
+    with suppress(InputError, OSError):  # the data is gone: the pixels that were trained on are still known
+        files = matched(originals(run.job.values()), material.rows, material.paths)
+    return Pictures(files, lambda i: everything.pixels(np.array([i]))[0])
 
 
 def page_content(run: Run) -> PageContent:

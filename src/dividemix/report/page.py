@@ -4,29 +4,64 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from string import Template
 from typing import Any
 
 from dividemix.report.content import PageContent
 from dividemix.report.payload import payload
+from dividemix.report.shown import Shown
 
-_SCRIPTS = ("dom", "charts", "training", "losses", "noise", "decisions", "choose", "gallery", "review", "main")
+_BEFORE = ("dom", "charts", "training", "losses", "overview", "noise", "shown")
+_AFTER = ("decisions", "choose", "gallery", "large", "bulk", "review", "main")
+_STORING = (
+    "This browser stores the decisions for this report until you clear them. <strong>Download corrections</strong> "
+    "saves a file, and <code>dividemix relabel DATA corrections.csv</code> applies it."
+)
+_SAVING = (
+    "Each decision is on the disk at once. Press Ctrl-C in the terminal to stop; the same command continues. "
+    "<code>dividemix relabel DATA --run RUN</code> applies the decisions."
+)
+_OFFLINE = "img-src data: file:"  # the page of a file may show the images of your disk, and nothing of a network
+_SERVED = "img-src 'self'; connect-src 'self'"
 
 
-def render(content: PageContent, thumbnail: Callable[[int], bytes]) -> str:
-    """The page. `thumbnail(i)` returns sample i as a JPEG, PNG or WebP file, or b"" if it has no picture."""
-    return assemble("page.html", ("page.css",), _SCRIPTS, title=content.title, data=payload(content, thumbnail))
+def render(content: PageContent, show: Callable[[int], Shown | None]) -> str:
+    """The page as a file. `show(i)` is what its cards show of sample i (shown.py), or None."""
+    return _page(payload(content, show), "stored_in_browser", _STORING, _OFFLINE)
 
 
-def assemble(template: str, styles: Sequence[str], scripts: Sequence[str], *, title: str, data: Any) -> str:
-    """A page from files in static/: a template, its styles, its scripts by name; and the data that it shows."""
+def render_served(data: Mapping[str, Any]) -> str:
+    """The page as `dividemix review` serves it, with this data; it saves decisions by asking its own server."""
+    return _page(data, "stored_on_server", _SAVING, _SERVED)
+
+
+def _page(data: Mapping[str, Any], store: str, storing: str, sources: str) -> str:
+    scripts, title = (*_BEFORE, store, *_AFTER), data["title"]
+    return assemble("page.html", ("page.css",), scripts, title=title, data=data, sources=sources, storing=storing)
+
+
+def assemble(
+    template: str,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    *,
+    title: str,
+    data: Any,
+    sources: str = "img-src data:",
+    **texts: str,
+) -> str:
+    """A page from files in static/: a template, its styles, its scripts by name; and the data that it shows.
+
+    `sources` are what its policy allows to be loaded, `texts` other names of the template.
+    """
     style = "\n".join(map(_read, styles))
     script = '"use strict";\n' + "\n".join(_read(f"{name}.js") for name in scripts)
     return Template(_read(template)).substitute(
+        texts,
         title=html.escape(title.encode("utf-8", "replace").decode()),
-        policy=_policy(style, script),
+        policy=_policy(style, script, sources),
         style=style,
         script=script,
         data=to_script_json(data),
@@ -41,10 +76,10 @@ def to_script_json(value: Any) -> str:
     return text
 
 
-def _policy(style: str, script: str) -> str:
-    """A content security policy that allows this style and this script, and loads nothing from anywhere."""
+def _policy(style: str, script: str, sources: str) -> str:
+    """A content security policy that allows this style, this script and these sources of images, and nothing else."""
     return (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
+        f"default-src 'none'; {sources}; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'"
     )
 

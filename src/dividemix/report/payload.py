@@ -3,32 +3,40 @@
 Shapes: N training samples, C classes, K networks, S suspects.
 """
 
-import base64
 import hashlib
+import json
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dividemix.judging.quality import flag_quality
 from dividemix.report.content import PageContent
+from dividemix.report.opening_epoch import opening_epoch
+from dividemix.report.shown import Shown
 
 MAX_SUSPECTS = 1000
 MAX_MATRIX_CLASSES = 40  # with more, the cells of the heat map are too small to click
 _MAX_PAIRS = 40
-_MAX_THUMBNAIL_BYTES = 9_000_000  # of all thumbnails; base64 makes them 12 MB of the page
+_MAX_SHOWN_BYTES = 12_000_000  # of what all cards show; the page stays under 15 MB
 _NUM_LIKELY = 3
 _ROW_KEYS = (
-    *("epoch", "phase", "selects", "test_acc", "val_acc", "val_is_clean"),
+    *("epoch", "phase", "selects", "test_acc", "val_acc", "num_val", "val_is_clean"),
     *("num_labeled", "num_divided", "clean_auc", "noise_rate"),
 )
 _DIVISION_KEYS = ("epoch", "net", "low", "high", "counts", "clean_curve", "wrong_curve", "wrong_counts")
-_SIGNATURES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
 
 
-def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str, Any]:
-    """All that the page shows, in JSON's types. Numbers have four significant digits, and NaN becomes None."""
+def payload(
+    content: PageContent, show: Callable[[int], Shown | None], *, first: int = 0, limit: int = MAX_SUSPECTS
+) -> dict[str, Any]:
+    """All that the page shows, in JSON's types. Numbers have four significant digits, and NaN becomes None.
+
+    `show(i)` is what a card shows of sample i (shown.py). The suspects are those from position `first` of the order of
+    suspicion, at most `limit` of them.
+    """
     return {
         "run": run_id(content),
         "title": content.title,
@@ -41,11 +49,12 @@ def payload(content: PageContent, thumbnail: Callable[[int], bytes]) -> dict[str
         "num_skipped": content.num_skipped,
         "kept_epoch": content.kept_epoch,
         "noise_rate": _short(content.noise_rate),
+        "open_epoch": opening_epoch(content.divisions),
         "rows": [_only(row, _ROW_KEYS) for row in content.rows],
         "divisions": [_only(division, _DIVISION_KEYS) for division in content.divisions],
         "noise": _noise(content),
         "quality": _quality(content),
-        "suspects": _suspects(content, thumbnail),
+        "suspects": _suspects(content, suspicion(content)[first : first + limit], show),
     }
 
 
@@ -79,14 +88,21 @@ def _noise(content: PageContent) -> dict[str, Any]:
     }
 
 
-def _suspects(content: PageContent, thumbnail: Callable[[int], bytes]) -> list[dict[str, Any]]:
-    """The samples with the lowest scores, worst first, up to the largest total size of their thumbnails."""
+def suspicion(content: PageContent) -> NDArray[np.int64]:
+    """(N,): sample indices, the flagged ones first, each group by its score, worst first."""
+    return np.lexsort((content.label_score, ~content.is_issue))
+
+
+def _suspects(
+    content: PageContent, order: NDArray[np.int64], show: Callable[[int], Shown | None]
+) -> list[dict[str, Any]]:
+    """The samples in their order, up to the largest total size of what their cards show."""
     suspects: list[dict[str, Any]] = []
     num_bytes = 0
-    for i in np.argsort(content.label_score, kind="stable")[:MAX_SUSPECTS].tolist():
-        picture = thumbnail(i)
-        num_bytes += len(picture)
-        if num_bytes > _MAX_THUMBNAIL_BYTES:
+    for i in order.tolist():
+        shown = show(i)
+        num_bytes += len(json.dumps(shown))
+        if num_bytes > _MAX_SHOWN_BYTES:
             break
         likely = np.argsort(-content.probs[i], kind="stable")[:_NUM_LIKELY].tolist()
         suspects.append(
@@ -101,19 +117,10 @@ def _suspects(content: PageContent, thumbnail: Callable[[int], bytes]) -> list[d
                 "flagged": bool(content.is_issue[i]),
                 "clean_prob": _short(content.clean_prob[:, i]),
                 "loss": _short(content.losses[:, i]),
-                "image": _data_url(picture),
+                "shown": shown,
             }
         )
     return suspects
-
-
-def _data_url(picture: bytes) -> str | None:
-    """An image file as a data: URL; None for no bytes, as of data without pictures."""
-    if not picture:
-        return None
-    kind = next((kind for signature, kind in _SIGNATURES if picture.startswith(signature)), None)
-    assert kind, "thumbnails are JPEG, PNG or WebP"
-    return f"data:{kind};base64,{base64.b64encode(picture).decode('ascii')}"
 
 
 def _only(mapping: Any, keys: Iterable[str]) -> dict[str, Any]:

@@ -50,9 +50,7 @@ function chooseClass(sample, chosen) {
     }
   };
 
-  const picture = $("img", dialog);
-  picture.hidden = !sample.image;
-  if (sample.image) picture.src = sample.image;
+  $(".choose-sample", dialog).replaceChildren(showSample(sample, "small"));
   input.value = "";
   input.oninput = search;
   input.onkeydown = key;

@@ -1,60 +1,55 @@
-// The reviewer's decisions: stored in the browser under the run's id, downloaded as corrections.csv.
+// The reviewer's decisions. STORE keeps them; "Download corrections" writes them as corrections.csv.
 
-const STORAGE_KEY = `dividemix-review-${DATA.run}`;
-const ACTIONS = ["keep", "accept", "choose", "skip"];
+const ACTIONS = ["keep", "accept", "choose", "skip", "delete", "ambiguous"];
 
-/** Sample index -> {action, label}, in the order of the decisions. The label is a class name, empty for skip. */
+/** Sample index -> {action, label}, in the order of the decisions. The label is a class name, or empty. */
 const decisions = new Map();
-/** [index, previous decision], for undo. */
+/** Steps, for undo. A step is a list of [index, decision before]. */
 let past = [];
-/** Whether the browser stores the decisions. Some do not for pages opened from a file. */
-let isKept = true;
 
-function loadDecisions() {
+function loadDecisions(stored) {
   decisions.clear();
-  try {
-    const stored = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "[]");
-    for (const [index, action, label] of stored) {
-      if (Number.isInteger(index) && ACTIONS.includes(action) && typeof label === "string") {
-        decisions.set(index, { action, label });
-      }
+  for (const [index, action, label] of stored) {
+    if (Number.isInteger(index) && ACTIONS.includes(action) && typeof label === "string") {
+      decisions.set(index, { action, label });
     }
-  } catch {
-    isKept = false;
   }
-  past = [...decisions.keys()].map((index) => [index, undefined]);
+  past = [...decisions.keys()].map((index) => [[index, undefined]]);
 }
 
-function saveDecisions() {
-  try {
-    const stored = [...decisions].map(([index, { action, label }]) => [index, action, label]);
-    localStorage.setItem(STORAGE_KEY, JSON.stringify(stored));
-    isKept = true;
-  } catch {
-    isKept = false;
+/** Take over the decisions of another tab. What this tab decided can still be undone. */
+function mergeDecisions(stored) {
+  const mine = past;
+  loadDecisions(stored);
+  past = mine;
+}
+
+const asEntry = ([index, decision]) => [index, decision?.action ?? null, decision?.label ?? ""];
+
+/** Apply a list of [index, decision or undefined] and store it. */
+function apply(changes) {
+  for (const [index, decision] of changes) {
+    if (decision) decisions.set(index, decision);
+    else decisions.delete(index);
   }
+  STORE.save(changes.map(asEntry), [...decisions].map(asEntry));
 }
 
-function decide(index, action, label) {
-  past.push([index, decisions.get(index)]);
-  decisions.set(index, { action, label });
-  saveDecisions();
+/** Decide on samples in one step. changes: [[index, {action, label}], ...]. */
+function decide(changes) {
+  past.push(changes.map(([index]) => [index, decisions.get(index)]));
+  apply(changes);
 }
 
-/** Undo the last decision and return the index of its sample, or undefined. */
+/** Undo the last step and return the indices of its samples. */
 function undoDecision() {
-  const [index, before] = past.pop() ?? [];
-  if (index === undefined) return undefined;
-  if (before) decisions.set(index, before);
-  else decisions.delete(index);
-  saveDecisions();
-  return index;
+  const step = past.pop() ?? [];
+  apply(step);
+  return step.map(([index]) => index);
 }
 
 function clearDecisions() {
-  decisions.clear();
-  past = [];
-  saveDecisions();
+  decide([...decisions.keys()].map((index) => [index, undefined]));
 }
 
 /** The corrections as CSV (RFC 4180): fields quoted where necessary, lines ended by CR LF. */

@@ -1,4 +1,5 @@
-// The gallery: which samples are shown, and in which order. A card is made when it comes near the screen.
+// The gallery: which samples are shown, and in which order. Cards are made a few at a time, so that what is below the
+// gallery can be reached.
 
 const PAGE_SIZE = 60;
 
@@ -31,6 +32,7 @@ function refreshGallery() {
   view.current = 0;
   gallery.replaceChildren();
   makeCards(PAGE_SIZE);
+  showBulk();
 }
 
 /** Make cards up to this many. */
@@ -38,25 +40,17 @@ function makeCards(number) {
   const more = view.samples.slice(view.cards.length, number).map(card);
   view.cards.push(...more);
   gallery.append(...more);
-  const rest = DATA.num_samples - DATA.suspects.length;
-  const elsewhere = rest > 0 ? " label_issues.csv lists every sample." : "";
-  if (!view.samples.length) end.textContent = `No sample on this page matches the filters.${elsewhere}`;
-  else if (view.cards.length < view.samples.length) end.textContent = "More as you scroll…";
-  else end.textContent = `All ${count(view.samples.length)} are shown.${elsewhere}`;
-}
-
-new IntersectionObserver(
-  (entries) => {
-    if (entries.some((entry) => entry.isIntersecting)) growWhileNear();
-  },
-  { rootMargin: "800px" },
-).observe(end);
-
-/** Make more cards until the end of the list is off the screen. */
-function growWhileNear() {
-  while (view.cards.length < view.samples.length && end.getBoundingClientRect().top < innerHeight + 800) {
-    makeCards(view.cards.length + PAGE_SIZE);
-  }
+  const elsewhere = DATA.num_samples > DATA.suspects.length ? " label_issues.csv lists every sample." : "";
+  const left = view.samples.length - view.cards.length;
+  const grow = () => {
+    const next = view.cards.length;
+    makeCards(next + 2 * PAGE_SIZE);
+    view.cards[next].focus({ preventScroll: true });
+  };
+  const button = h("button", { type: "button", onclick: grow }, `Show ${count(Math.min(left, 2 * PAGE_SIZE))} more`);
+  if (left) end.replaceChildren(`${count(view.cards.length)} of ${count(view.samples.length)} are shown. `, button);
+  else if (view.samples.length) end.replaceChildren(`All ${count(view.samples.length)} are shown.${elsewhere}`);
+  else end.replaceChildren(`No sample on this page matches the filters.${elsewhere}`);
 }
 
 /** What the card shows, in words for screen readers. */
@@ -68,23 +62,16 @@ function cardLabel(sample) {
   return words.join(", ");
 }
 
-const DONE = { keep: "kept", accept: "accepted", choose: "changed", skip: "skipped" };
+const DONE = { keep: "kept", accept: "accepted", choose: "changed", skip: "skipped", delete: "deleted", ambiguous: "ambiguous" };
 const decisionText = ({ action, label }) => (action === "choose" ? `changed to ${label}` : DONE[action]);
 
 function card(sample) {
-  const alt = `Sample ${sample.index}, given label ${className(sample.given)}`;
-  const picture = sample.image
-    ? h("img", { src: sample.image, alt, decoding: "async", draggable: "false" })
-    : h("span", { class: "no-picture" }, `#${sample.index}`);
-  if (sample.image) {
-    picture.addEventListener("load", () => picture.classList.toggle("tiny", picture.naturalWidth <= 48), { once: true });
-  }
   const line = (term, content) => h("span", { class: "line" }, h("span", { class: "term" }, term), content);
   const agrees = sample.suggested === sample.given;
   const element = h(
     "li",
     { class: "card", role: "option", tabindex: -1 },
-    h("span", { class: "picture" }, picture),
+    h("span", { class: "picture", onclick: openLarge }, showSample(sample, "small")),
     line("given", name(className(sample.given), "given")),
     line("suggested", agrees ? h("span", { class: "muted" }, "the same") : name(className(sample.suggested), "suggested")),
     sample.true === null ? null : line("true", name(className(sample.true), "true")),

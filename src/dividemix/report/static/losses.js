@@ -21,7 +21,7 @@ function showLosses() {
     { name: "likely wrong", kind: "wrong dashed" },
   ];
   const slider = h("input", { type: "range", min: 0, max: epochs.length - 1, step: 1, id: "epoch-slider" });
-  slider.value = Math.max(0, epochs.includes(DATA.kept_epoch) ? epochs.indexOf(DATA.kept_epoch) : epochs.length - 1);
+  slider.value = Math.max(0, epochs.indexOf(DATA.open_epoch));
   const shown = h("output", { class: "shown-epoch", for: "epoch-slider" });
   const readout = h("p", { class: "readout" });
   const area = h("div", { class: "plot" });
@@ -34,7 +34,7 @@ function showLosses() {
   const update = () => {
     const epoch = epochs[+slider.value];
     const division = found.get(`${epoch}/${net}`);
-    shown.textContent = `Epoch ${epoch} of ${epochs.at(-1)}`;
+    shown.textContent = `Epoch ${epoch} of ${epochs.at(-1)}${epoch === DATA.kept_epoch ? ", kept" : ""}`;
     slider.setAttribute("aria-valuetext", shown.textContent);
     readout.textContent = division ? describe(division) : "This network has no division in this epoch.";
     back.disabled = +slider.value === 0;
@@ -64,15 +64,20 @@ function showLosses() {
   update();
 }
 
+const total = (values) => values.reduce((a, b) => a + b, 0);
+
+/** The share of labels that the mixture of a division considers wrong. */
+function mixtureShare(division) {
+  return total(division.wrong_curve) / (total(division.wrong_curve) + total(division.clean_curve) || 1);
+}
+
 /** One sentence about a division, also for screen readers. */
 function describe(division) {
-  const total = (values) => values.reduce((a, b) => a + b, 0);
-  const share = total(division.wrong_curve) / (total(division.wrong_curve) + total(division.clean_curve) || 1);
   const row = DATA.rows.find(({ epoch }) => epoch === division.epoch);
   const kept = row?.num_labeled?.[division.net];
   const dropped = kept == null ? "" : `, ${percent(1 - kept / (row.num_divided ?? DATA.num_samples))} were dropped`;
   const truth = division.wrong_counts ? `, ${percent(total(division.wrong_counts) / (total(division.counts) || 1))} are wrong in truth` : "";
-  return `The mixture considers ${percent(share)} of the labels wrong${dropped}${truth}.`;
+  return `The mixture considers ${percent(mixtureShare(division))} of the labels wrong${dropped}${truth}.`;
 }
 
 /** Bars of counts, known wrong ones on top, and the two components as lines. */

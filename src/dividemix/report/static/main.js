@@ -1,8 +1,9 @@
 // Fill the sections of the page, from top to bottom.
 
 showOverview();
-showTraining();
-showLosses();
+showReview();
 showNoise(showPair);
 showQuality();
-showReview();
+showTraining();
+showLosses();
+showSettings();

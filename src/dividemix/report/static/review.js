@@ -29,6 +29,7 @@ function showReview() {
   const anyFlagged = DATA.suspects.some((sample) => sample.flagged);
   if (!anyFlagged) view.state = "all";
   $(".review-lead").textContent = leadText();
+  showPages();
   const options = (entries) => Object.entries(entries).map(([value, { name }]) => [value, name]);
   const reset = h("button", { type: "button", class: "quiet", onclick: () => setFilters("", "") }, "Clear filters");
   controls.reset = reset;
@@ -45,14 +46,17 @@ function showReview() {
   status.start = h("button", { type: "button", onclick: start }, "Start reviewing");
   const help = h("button", { type: "button", onclick: () => $("#help").showModal() }, "Keys ", h("kbd", {}, "?"));
   status.clear = h("button", { type: "button", class: "quiet", onclick: clearAll }, "Start over");
-  status.note = h("p", { class: "note" }, "This browser does not store decisions for a page opened from a file: download the corrections before you close it.");
+  status.note = h("p", { class: "note", role: "alert" }, STORE.note);
+  const saved = DATA.saved_to ? h("p", { class: "note" }, "Decisions are saved to ", h("code", {}, DATA.saved_to), " at once. Apply them: ", h("code", {}, DATA.apply)) : "";
   $(".progress-line").append(
     h("div", { class: "progress-meter" }, status.bar, status.text),
     h("div", { class: "progress-buttons" }, status.start, help, status.clear, status.download),
     status.note,
+    saved,
   );
+  buildBulk();
   buildBar();
-  loadDecisions();
+  loadDecisions(STORE.load());
   refreshGallery();
   showProgress();
   document.addEventListener("focusin", ({ target }) => {
@@ -60,17 +64,26 @@ function showReview() {
     if (gallery.contains(target)) setCurrent(view.cards.indexOf(target));
   });
   document.addEventListener("keydown", onKey);
-  window.addEventListener("storage", (event) => {
-    if (event.key === STORAGE_KEY) repaintAll(loadDecisions);
-  });
+  STORE.watch((stored) => repaintAll(() => mergeDecisions(stored)));
 }
 
 function leadText() {
-  const number = DATA.suspects.length;
+  const [number, first] = [DATA.suspects.length, DATA.first ?? 0];
   const beyond = DATA.num_samples - number;
-  const which = beyond > 0 ? `This page has the ${count(number)} samples with the lowest scores of ${count(DATA.num_samples)}` : `This page has all ${count(number)} samples`;
-  const rest = beyond > 0 ? "; label_issues.csv has all of them" : "";
-  return `${which}${rest}. The networks’ suggestion is not always right: look at the image, then decide.`;
+  let which = `This page has all ${count(number)} samples`;
+  if (first) which = `This page has samples ${count(first + 1)} to ${count(first + number)}, by suspicion`;
+  else if (beyond > 0) which = `This page has the ${count(number)} most suspicious of ${count(DATA.num_samples)} samples`;
+  const numFlagged = DATA.suspects.filter((sample) => sample.flagged).length;
+  const rest = !DATA.pages && numFlagged < DATA.num_issues ? `. It has room for ${count(numFlagged)} of the ${count(DATA.num_issues)} flagged ones: “dividemix review” shows all` : "";
+  return `${which}${rest}. The networks’ suggestion is not always right: look, then decide.`;
+}
+
+/** Links to the other pages of suspects, if the server has more than one. */
+function showPages() {
+  const pages = DATA.pages ?? [];
+  if (pages.length < 2) return;
+  const link = ({ first, last, url }) => h("a", { href: url, "aria-current": first === (DATA.first ?? 0) ? "page" : null }, `${count(first + 1)}–${count(last)}`);
+  $("#review .lead").after(h("nav", { class: "pages", "aria-label": "Pages of suspects" }, ...pages.map(link)));
 }
 
 /** Start or continue the review: the first sample without a decision becomes the current one. */
@@ -118,6 +131,7 @@ function focusCard(position) {
   if (target < 0) return;
   if (target >= view.cards.length) makeCards(target + PAGE_SIZE);
   setCurrent(target);
+  if (large.open) return; // the gallery is behind it, and gets the focus back when it closes
   view.cards[target].focus({ preventScroll: true });
   view.cards[target].scrollIntoView({ block: "nearest" });
 }
@@ -126,6 +140,7 @@ function buildBar() {
   const button = (key, text, action, kind) =>
     h("button", { type: "button", class: kind, onclick: () => act(action) }, text, " ", h("kbd", {}, key));
   status.about = h("div", { class: "about" });
+  status.enlarge = h("button", { type: "button", class: "quiet enlarge", onclick: () => (large.open ? large.close() : openLarge()) }, "Enlarge ", h("kbd", {}, "Z"));
   status.accept = button("A", "Accept", "accept", "accept");
   bar.append(
     status.about,
@@ -135,8 +150,11 @@ function buildBar() {
       button("K", "Keep", "keep", "keep"),
       status.accept,
       button("C", "Choose…", "choose"),
+      button("D", "Delete", "delete"),
+      button("M", "Ambiguous", "ambiguous"),
       button("S", "Skip", "skip"),
       button("U", "Undo", "undo", "quiet"),
+      status.enlarge,
     ),
   );
 }
@@ -155,6 +173,7 @@ function showCurrent() {
   if (element) paint(element);
   if (!sample) setReviewing(false);
   if (bar.hidden) return;
+  showLarge();
   status.accept.disabled = sample.suggested === sample.given;
   const likely = sample.likely.flatMap(([label, prob], i) => [i ? " · " : "", name(className(label)), ` ${percent(prob)}`]);
   const numbers = (values, digits) => values.map((value) => decimals(value, digits)).join(", ");
@@ -173,39 +192,37 @@ function act(action) {
   if (!sample) return undefined;
   const [given, suggested] = [className(sample.given), className(sample.suggested)];
   if (action === "keep") return settle(sample, "keep", given);
-  if (action === "skip") return settle(sample, "skip", "");
   if (action === "accept") {
     if (sample.given !== sample.suggested) return settle(sample, "accept", suggested);
     return announce("The suggestion is the given label: keep it, or choose another class.");
   }
+  if (action !== "choose") return settle(sample, action, "");
   return chooseClass(sample, (chosen) =>
     settle(sample, chosen === given ? "keep" : chosen === suggested ? "accept" : "choose", chosen),
   );
 }
 
 function settle(sample, action, label) {
-  decide(sample.index, action, label);
+  decide([[sample.index, { action, label }]]);
   showProgress();
   paint(view.cards[view.current]);
-  const { done, total } = progress();
-  announce(`${decisionText({ action, label })}. ${count(done)} of ${count(total)} reviewed.`);
+  const { done, total: all } = progress();
+  announce(`${decisionText({ action, label })}. ${count(done)} of ${count(all)} reviewed.`);
   if (view.current + 1 < view.samples.length) focusCard(view.current + 1);
   else {
     focusCard(view.current);
-    announce(`That was the last one shown. ${count(done)} of ${count(total)} reviewed.`);
+    announce(`That was the last one shown. ${count(done)} of ${count(all)} reviewed.`);
   }
 }
 
 function undo() {
-  const index = undoDecision();
-  if (index === undefined) return announce("There is nothing to undo.");
+  const undone = undoDecision();
+  if (!undone.length) return announce("There is nothing to undo.");
   showProgress();
-  const position = view.samples.findIndex((sample) => sample.index === index);
-  if (position >= 0) {
-    if (view.cards[position]) paint(view.cards[position]);
-    focusCard(position);
-  }
-  return announce(`Undone: sample ${index}.`);
+  view.cards.forEach(paint);
+  const position = view.samples.findIndex((sample) => sample.index === undone[0]);
+  if (position >= 0) focusCard(position);
+  return announce(undone.length === 1 ? `Undone: sample ${undone[0]}.` : `Undone: ${count(undone.length)} decisions.`);
 }
 
 function clearAll() {
@@ -234,13 +251,14 @@ function showProgress() {
   status.clear.disabled = done === 0;
   status.start.textContent = done ? "Continue" : "Start reviewing";
   status.start.disabled = !view.samples.length;
-  status.note.hidden = isKept;
+  status.note.hidden = STORE.works;
+  showBulk();
 }
 
-const KEYS = { k: "keep", a: "accept", c: "choose", s: "skip", u: "undo" };
+const KEYS = { k: "keep", a: "accept", c: "choose", d: "delete", m: "ambiguous", s: "skip", u: "undo" };
 
 function onKey(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]:not(#large)")) return;
   const target = event.target;
   if (target.matches("select, textarea, input:not([type=range], [type=radio])")) return;
   if (event.key === "?") {
@@ -249,7 +267,12 @@ function onKey(event) {
     return;
   }
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  if (key === "j" && (target === document.body || bar.contains(target) || $("#review").contains(target))) {
+  if (key === "u" && bar.hidden && (target === document.body || $("#review").contains(target))) {
+    event.preventDefault();
+    undo();
+    return;
+  }
+  if (key === "j" && (large.open || target === document.body || bar.contains(target) || $("#review").contains(target))) {
     event.preventDefault();
     focusCard(bar.hidden ? view.current : view.current + 1);
     return;
@@ -260,8 +283,15 @@ function onKey(event) {
     act(KEYS[key]);
     return;
   }
-  if (!gallery.contains(target)) return;
-  const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: numColumns(), ArrowUp: -numColumns(), Home: -Infinity, End: Infinity }[key];
+  if (key === "z" || (key === "Enter" && gallery.contains(target))) {
+    event.preventDefault();
+    if (large.open) large.close();
+    else openLarge();
+    return;
+  }
+  if (!gallery.contains(target) && !large.open) return;
+  const row = large.open ? 1 : numColumns();
+  const by = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row, Home: -Infinity, End: Infinity }[key];
   if (by === undefined) return;
   event.preventDefault();
   const isAboveFirst = key === "ArrowUp" && view.current + by < 0;

@@ -1,22 +1,4 @@
-// The overview, the charts over the epochs, and the quality of the flags.
-
-function showOverview() {
-  const section = $("#overview");
-  const kept = DATA.rows.find((row) => row.epoch === DATA.kept_epoch) ?? DATA.rows.at(-1) ?? {};
-  const figures = [["Training samples", count(DATA.num_samples)]];
-  if (isNumber(DATA.noise_rate)) figures.push(["Estimated wrong labels", percent(DATA.noise_rate)]);
-  figures.push(["Flagged labels", count(DATA.num_issues)]);
-  if (isNumber(kept.test_acc)) figures.push(["Test accuracy", `${kept.test_acc.toFixed(1)}\u00a0%`]);
-  else if (isNumber(kept.val_acc)) {
-    const what = valIsClean() ? "Accuracy on clean validation images" : "Accuracy on held-out noisy labels";
-    figures.push([what, `${kept.val_acc.toFixed(1)}\u00a0%`]);
-  }
-  if (DATA.num_skipped) figures.push(["Unreadable files, skipped", count(DATA.num_skipped)]);
-  $(".figures", section).append(...terms(figures));
-  $(".facts", section).append(...terms(DATA.facts));
-  if (DATA.choices.length) $(".choices .scroller").append(table(["Setting", "Value", "Why"], DATA.choices));
-  else $(".choices").remove();
-}
+// The charts over the epochs, the quality of the flags, and the settings.
 
 /** Whether the epoch to keep was chosen with clean validation images instead of held-out samples. */
 function valIsClean() {
@@ -144,4 +126,11 @@ function showQuality() {
       at: (recall) => `at recall ${percent(recall)}`,
     }),
   );
+}
+
+function showSettings() {
+  $("#settings .facts").append(...terms(DATA.facts));
+  if (DATA.choices.length) $(".choices .scroller").append(table(["Setting", "Value", "Why"], DATA.choices));
+  else $(".choices").remove();
+  if (!DATA.choices.length && !DATA.facts.length) dropSection("settings");
 }

@@ -1,0 +1,58 @@
+"""The pictures of a run's samples: from their files, whole and upright, or the pixels that were trained on."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dividemix.data.images import ImageLike, UnreadableImage
+from dividemix.report.thumbnails import LARGE, SMALL, encode, encode_file
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures of samples: `files` by sample index, else `pixels(i)`, which is None for a sample without a picture."""
+
+    files: Mapping[int, ImageLike]
+    pixels: Callable[[int], NDArray[np.uint8] | None]
+
+    def small(self, i: int) -> bytes:
+        """A thumbnail of sample i as a WebP file; b"" if it has no picture."""
+        return self._encoded(i, SMALL)
+
+    def large(self, i: int) -> bytes:
+        """A picture of sample i that fills a screen, as a WebP file; b"" if it has no picture."""
+        return self._encoded(i, LARGE)
+
+    def _encoded(self, i: int, longest: int) -> bytes:
+        if i in self.files:
+            try:
+                return encode_file(self.files[i], longest)
+            except UnreadableImage:  # damaged or gone since the training
+                pass
+        pixels = self.pixels(i)
+        return b"" if pixels is None else encode(pixels, longest)
+
+    def link(self, i: int, folder: Path) -> str | None:
+        """A relative URL that leads from a page in the folder to the file of sample i; None if it has none."""
+        file = self.files.get(i)
+        if not isinstance(file, Path):
+            return None
+        try:
+            relative = os.path.relpath(file.absolute(), folder.resolve())
+        except ValueError:  # another drive
+            return file.absolute().as_uri()
+        # Quoted so that no name is taken for a scheme, a query or a fragment.
+        return f"./{quote(Path(relative).as_posix().encode('utf-8', 'surrogateescape'))}"
+
+
+def matched(
+    originals: Mapping[int, tuple[str, ImageLike]], rows: NDArray[np.int64], paths: tuple[str, ...] | None
+) -> dict[int, ImageLike]:
+    """The file of each sample i, which is in row rows[i] of the data and has the name paths[i]; none of other names."""
+    found = ((i, originals.get(row)) for i, row in enumerate(rows.tolist()))
+    return {i: one[1] for i, one in found if one is not None and (paths is None or one[0] == paths[i])}

@@ -1,0 +1,33 @@
+"""What a card of the page shows of a sample. A kind is one function here and one entry of SHOWN in static/shown.js."""
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+Shown = dict[str, Any]
+_SIGNATURES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
+
+
+def image(picture: bytes, original: str | None = None) -> Shown | None:
+    """A picture inside the page, from a JPEG, PNG or WebP file, with a link to the original; None for no bytes."""
+    if not picture:
+        return None
+    kind = next((kind for signature, kind in _SIGNATURES if picture.startswith(signature)), None)
+    assert kind, "thumbnails are JPEG, PNG or WebP"
+    small = f"data:{kind};base64,{base64.b64encode(picture).decode('ascii')}"
+    return {"kind": "image", "small": small, "original": original}
+
+
+def image_at(small: str, large: str, original: str | None) -> Shown:
+    """A picture at addresses that a server answers."""
+    return {"kind": "image", "small": small, "large": large, "original": original}
+
+
+def text(words: str) -> Shown:
+    """A text."""
+    return {"kind": "text", "text": words}
+
+
+def row(cells: Sequence[tuple[str, str]]) -> Shown:
+    """The columns of a table's row: names and values."""
+    return {"kind": "row", "cells": [list(cell) for cell in cells]}
