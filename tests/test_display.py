@@ -32,6 +32,7 @@ def run(*rows: Any, method: str = "dividemix", epochs: int = 12, warmup_epochs: 
         job=Job.of({"data": "toy.npz", "method": method, **schedule}),
         state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
         train=lambda: (row for row in rows),
+        estimate=None,
     )
 
 
@@ -50,28 +51,29 @@ def test_clock(seconds: float, shown: str) -> None:
     assert display.clock(seconds) == shown
 
 
-@pytest.mark.parametrize(
-    ("shown", "seconds"),
-    [
-        (run(), None),
-        (run(WARMUP), 2 * 2.0 + 9 * 3.5 * 2.0),  # a mix epoch is taken for 3.5 of warm-up until one is measured
-        (run(WARMUP, WARMUP, WARMUP, MIX), 8 * 10.0),
-        (run(WARMUP, MIX, epochs=2, warmup_epochs=1), 0.0),
-        (run(WARMUP, WARMUP, epochs=5, method="cross_entropy"), 3 * 2.0),
-        (run(WARMUP, WARMUP | {"seconds": 4.0}, epochs=5, warmup_epochs=5), 3 * 3.0),
-    ],
-)
-def test_seconds_left_are_judged_by_epochs_of_the_same_phase(shown: Any, seconds: float | None) -> None:
-    assert display.seconds_left(shown) == seconds
-
-
 def test_an_epoch_in_one_line() -> None:
     line = display.epoch_line(run(WARMUP, MIX, warmup_epochs=1), MIX)
     assert line == (
         "epoch  2/12  mix     test 50.00 %  labels kept 30 and 40 of 50  clean AUC 0.900 0.750  10.0 s  left 1:40"
     )
-    bare: Any = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None}
+    bare: Any = {"epoch": 1, "phase": "warmup", "seconds": 0.04, "test_acc": None, "losses": {}}
     assert display.epoch_line(run(bare), bare) == "epoch  1/12  warmup  0.0 s  left 0:01"
+
+
+@pytest.mark.parametrize(
+    ("measured", "words"),
+    [
+        ({"losses": {"loss": [1.0, 2.0]}}, "loss 1.500"),
+        (
+            {"losses": {"loss_x": [0.5, 0.75], "loss_u": [9.0, 9.0]}, "val_acc": 64.123},
+            "loss 0.625  held-out labels 64.12 %",
+        ),
+        ({"losses": {"loss": [1.0]}, "val_acc": 64.0, "val_is_clean": True}, "loss 1.000  validation 64.00 %"),
+    ],
+)
+def test_without_test_images_the_line_has_the_loss_and_the_held_out_accuracy(measured: Any, words: str) -> None:
+    row: Any = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": None, **measured}
+    assert display.epoch_line(run(row), row) == f"epoch  1/12  warmup  {words}  2.0 s  left 1:07"
 
 
 def test_elsewhere_than_on_a_terminal_plain_lines_are_shown(monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> None:
@@ -83,7 +85,7 @@ def test_elsewhere_than_on_a_terminal_plain_lines_are_shown(monkeypatch: pytest.
     assert written.getvalue() == display.epoch_line(run(WARMUP), WARMUP) + "\n"
 
 
-def test_a_terminal_shows_the_epoch_under_way(monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> None:
+def test_a_terminal_shows_the_epoch_and_one_bar_for_all(monkeypatch: pytest.MonkeyPatch, pages: list[Any]) -> None:
     written = io.StringIO()
     terminal = Console(file=written, force_terminal=True, width=120, highlight=False, color_system=None)
     monkeypatch.setattr(display, "console", terminal)
@@ -94,7 +96,9 @@ def test_a_terminal_shows_the_epoch_under_way(monkeypatch: pytest.MonkeyPatch, p
     assert display.epoch_line(run(WARMUP), WARMUP) in shown
     assert "epoch 2/12" in shown
     assert "net 1" in shown
-    assert "3/8" in shown
+    assert "net 1 3/8" in shown
+    assert "3 %" in shown  # 2 s of 2 + 2 * 2 + 9 * 7: one bar for the whole run
+    assert "1:07 left" in shown
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])

@@ -1,7 +1,6 @@
-"""What a person sees while a run trains: a line for each epoch and, on a terminal, a bar for the current epoch."""
+"""What a person sees while a run trains: a line for each epoch and, on a terminal, a bar for the whole run."""
 
 import textwrap
-import time
 from collections.abc import Iterable
 from contextlib import closing, nullcontext
 
@@ -11,10 +10,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from dividemix.judging.records import EpochRow, RunSummary
-from dividemix.methods import find_method
+from dividemix.judging.records import EpochRow, RunSummary, main_loss
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
+from dividemix.time_left import Stopwatch, seconds_left, share_done
 
 console = Console(highlight=False, markup=False, emoji=False)
 
@@ -41,6 +40,10 @@ def epoch_line(run: Run, row: EpochRow) -> str:
     words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{row['phase']:6}"]
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
+    elif (loss := main_loss(row)) is not None:
+        words.append(f"loss {loss:.3f}")
+    if "val_acc" in row:
+        words.append(f"{'validation' if row.get('val_is_clean') else 'held-out labels'} {row['val_acc']:.2f} %")
     if "num_labeled" in row:
         words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))} of {row['num_divided']}")
     if aucs := row.get("clean_auc"):
@@ -49,23 +52,6 @@ def epoch_line(run: Run, row: EpochRow) -> str:
     if left := seconds_left(run):
         words.append(f"left {clock(left)}")
     return "  ".join(words)
-
-
-def seconds_left(run: Run) -> float | None:
-    """Seconds that the remaining epochs will take, estimated from those of the same phase; None before the first one.
-
-    For a phase without a measured epoch, the last measured phase and the costs that the method states are used.
-    """
-    left, begin, unit = 0.0, 0, None  # unit: seconds of an epoch of cost 1
-    for phase in find_method(run.job.method).phases(run.job.settings):
-        took = [row["seconds"] for row in run.rows[begin : begin + phase.num_epochs]]
-        if took:
-            unit = sum(took) / len(took) / phase.cost
-        if unit is None:
-            return None
-        left += (phase.num_epochs - len(took)) * phase.cost * unit
-        begin += phase.num_epochs
-    return left
 
 
 def clock(seconds: float) -> str:
@@ -98,21 +84,25 @@ def result_table(summaries: Iterable[RunSummary]) -> Table:
 
 
 class _Bar:
-    """The current epoch, read from the run's progress each time the bar is drawn."""
+    """The whole run as one bar, read from the run each time it is drawn; before it, what the run does now."""
 
     def __init__(self, run: Run):
         self._run = run
-        self._started = time.monotonic()
+        self._watch = Stopwatch(run)
 
     def __rich__(self) -> Table:
         progress, num_epochs = self._run.state.progress, self._run.job.settings.epochs
-        epoch, left = min(self._run.state.epoch + 1, num_epochs), seconds_left(self._run)
+        in_epoch = self._watch.in_epoch
+        done, left = share_done(self._run, in_epoch), seconds_left(self._run, in_epoch)
+        if done is None:  # nothing is measured yet
+            done = len(self._run.rows) / num_epochs
+        epoch = min(self._run.state.epoch + 1, num_epochs)
         row = Table.grid(padding=(0, 1))
         row.add_row(
             Text(f"epoch {epoch}/{num_epochs}", style="bold"),
-            Text(f"{progress.doing or 'preparing':10}"),
-            ProgressBar(total=progress.num_steps, completed=progress.step, width=32),
-            Text(f"{progress.step}/{progress.num_steps}"),
-            Text(f"{clock(time.monotonic() - self._started)} elapsed" + (f", {clock(left)} left" if left else "")),
+            Text(f"{progress.doing or 'preparing'} {progress.step}/{progress.num_steps}"),
+            ProgressBar(total=1.0, completed=done, width=max(8, min(32, console.width - 64))),
+            Text(f"{100 * done:.0f} %"),
+            Text(f"{clock(self._watch.elapsed)} elapsed" + ("" if left is None else f", {clock(left)} left")),
         )
         return row

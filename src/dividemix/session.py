@@ -9,8 +9,10 @@ from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import InputError
 from dividemix.foreign import is_foreign
+from dividemix.lock import exclusive
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
+from dividemix.time_left import estimate, seconds_left, time_words
 
 
 def train_shown(run: Run, *, resume: str = "") -> int:
@@ -20,6 +22,7 @@ def train_shown(run: Run, *, resume: str = "") -> int:
     """
     for line in _opening(run):
         say(line)
+    say_time(run)
     try:
         with Interrupts():
             watch(run)
@@ -33,6 +36,22 @@ def train_shown(run: Run, *, resume: str = "") -> int:
             raise
         raise InputError(f"out of memory: use a smaller --batch_size or --net_width ({_saved(run)})") from None
     return 0
+
+
+def say_time(run: Run) -> None:
+    """Print how long the run will take, and record it in a new one. Nothing is printed if that is not known."""
+    if run.finished:
+        return
+    if run.rows:
+        seconds = seconds_left(run)
+    else:
+        seconds = run.estimate = estimate(run)
+    if seconds is None:
+        return
+    say(time_words(run, seconds))
+    if not run.rows:
+        with exclusive(run.directory.path):
+            run.directory.add_estimate(seconds)
 
 
 def show_results(paths: Sequence[Path]) -> None:

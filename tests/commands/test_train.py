@@ -54,7 +54,9 @@ def test_without_data_two_runs_and_a_table(capsys: pytest.CaptureFixture[str]) -
 def test_three_epochs_of_the_demo_need_no_other_length(capsys: pytest.CaptureFixture[str]) -> None:
     succeed("--epochs", "3", "--limit_train", "50", "--net_width", "2", "--device", "cpu", "--out", "out")
     said, preset = capsys.readouterr().out, PRESETS["fashion"].fields
-    assert said.startswith("settings that you do not give are those of the preset fashion (see dividemix presets)\n")
+    assert said.startswith(
+        "no DATA is named, so this is a demo: cross_entropy and robust on 28 x 28 pictures of clothes"
+    )
     assert f"warmup_epochs 1: {preset['warmup_epochs']} of {preset['epochs']} epochs" in said
     phases = {
         method: [json.loads(row)["phase"] for row in Path("out", method, "metrics.jsonl").read_text().splitlines()]

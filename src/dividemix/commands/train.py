@@ -19,6 +19,10 @@ from dividemix.runs.unfinished import is_run, unfinished_runs
 from dividemix.settings import REQUIRED, Field, fields_of
 
 HELP = "train on noisy labels"
+_DEMO_WORDS = (
+    "no DATA is named, so this is a demo: {methods} on 28 x 28 pictures of clothes (Fashion-MNIST), many of whose"
+    " labels are made wrong; for your own images: dividemix train FOLDER"
+)
 EPILOG = """\
 Without DATA, the embedded Fashion-MNIST images with 50 % symmetric noise are trained on twice, by ordinary
 cross-entropy and by our recipe, and a table compares both. A setting has its default unless the preset, --config or a
@@ -235,7 +239,9 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
             run = Run.load(out, plan.job, trust_net=one.trust_net)
         else:
             run = Run.create(out, plan.job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
-            if not arguments.preset and one is planned[0]:
+            if one is planned[0] and arguments.data is None and plan.job.data == DEMO["data"]:
+                say(_DEMO_WORDS.format(methods=" and ".join(one.plan.job.method for one in planned)))
+            elif not arguments.preset and one is planned[0]:
                 say(f"settings that you do not give are those of the preset {plan.preset} (see dividemix presets)")
         if code := train_shown(run, resume="" if len(planned) == 1 else "the same command and --resume"):
             return code

@@ -1,5 +1,7 @@
 """How fast a job trains on this machine, from a few steps of each phase. No torch import before it is measured."""
 
+import math
+import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +13,7 @@ from dividemix.planning.job import Job
 
 if TYPE_CHECKING:
     from dividemix.data.source import Source
+    from dividemix.planning.material import Material
 
 _NUM_STEPS = 4
 _SHARE_LABELED = 0.85  # of samples that keep their label: a guess for unknown noise
@@ -55,39 +58,54 @@ class Pace:
 
 
 def measure(job: Job, source: "Source | None" = None) -> Pace:
-    """The job's pace on its first samples, or those of `source`, uncompiled. Raises InputError if it is wrong."""
+    """The job's pace on some of its samples, or of those of `source`. Raises InputError if the job is wrong."""
+    from dividemix.engine.device import choose_device
+    from dividemix.planning.material import gather
+
+    return measure_on(job, gather(job, choose_device(job.settings.device), source))
+
+
+def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, limit: float = math.inf) -> Pace:
+    """The job's pace, from training new networks, uncompiled, for so many steps of each phase.
+
+    After `limit` seconds nothing more is measured: the other phases follow from the costs that the method states.
+    """
     import numpy as np
 
-    from dividemix.engine.device import choose_device
     from dividemix.methods.loop import train_one
-    from dividemix.planning.material import gather
     from dividemix.planning.prepare import start
 
     method = find_method(job.method)
     s = replace(job.settings, balanced_batches=0, compile="never", kernels="torch")
-    device = choose_device(s.device)
-    material = gather(job, device, source)
     num_train, tested = len(material.train.labels), (*material.tests.values(), material.holdout)
-    num_samples = min(num_train, _NUM_STEPS * 2 * s.batch_size)
-    sets = replace(material.sets, train=material.train.subset(np.arange(num_samples)))
+    num_samples = min(num_train, num_steps * 2 * s.batch_size)
+    samples = np.linspace(0, num_train - 1, num_samples).astype(int)  # from all classes, in whichever order
+    sets = replace(material.sets, train=material.train.subset(samples))
+    device = material.train.labels.device
     state = start(job.method, s, sets, num_classes=len(material.classes), shape=material.shape, device=device)
     paces: dict[str, PhasePace] = {}
-    evaluate = 0.0
+    evaluate = unit = 0.0
+    began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateDivisionWarning)  # expected after a few steps
         begin = 0
         for phase in method.phases(s):
-            if phase.num_epochs:
+            if phase.num_epochs and time.perf_counter() - began > limit and paces:
+                paces[phase.name] = PhasePace(unit * phase.cost)
+            elif phase.num_epochs:
                 state.epoch = begin
-                train_one(method, state, sets, s)  # not counted: it also chooses kernels and allocates memory
-                state.epoch = begin
-                report = train_one(method, state, sets, s)
+                report = train_one(method, state, sets, s)  # chooses kernels, allocates memory: counts only if slow
+                if time.perf_counter() - began <= limit:
+                    state.epoch = begin
+                    report = train_one(method, state, sets, s)
                 divide = report.seconds.get("co_divide", 0.0) / num_samples
                 rest = sum(report.seconds.values()) - divide * num_samples
                 num_kept = sum(len(division.labeled) for division in report.divisions) / max(len(report.divisions), 1)
+                num_kept = math.ceil(num_kept / s.batch_size) * s.batch_size  # batches are full
                 paces[phase.name] = PhasePace(divide, rest / num_kept) if num_kept else PhasePace(rest / num_samples)
                 # Without a division to measure it, an evaluation takes a third of a training step.
                 evaluate = divide or paces[phase.name].each / 3
+                unit = sum(report.seconds.values()) / num_samples / phase.cost
             begin += phase.num_epochs
     return Pace(paces, evaluate, num_train, sum(len(images.labels) for images in tested if images is not None))
 

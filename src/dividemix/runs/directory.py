@@ -72,6 +72,13 @@ class RunDirectory:
             first, *resumed = [*known, environment]
             self.write_json("env.json", first | ({"resumed": resumed} if resumed else {}))
 
+    def add_estimate(self, seconds: float) -> None:
+        """Add to env.json how long the run was expected to take when it began."""
+        if known := self.read_environments():
+            first, *resumed = known
+            first["estimated_seconds"] = round(seconds, 1)
+            self.write_json("env.json", first | ({"resumed": resumed} if resumed else {}))
+
     def warn_of_another_processor(self, environment: dict[str, Any]) -> None:
         """Warn if an environment in env.json has another device, processor or instruction set than this one."""
         for name in ("device", "processor", "instruction_set"):

@@ -59,6 +59,7 @@ class Run:
     saved_epoch: int
     choices: list[Choice]
     weights: WeightsReport | None = None  # what a new run took from the file of weights
+    estimate: float | None = None  # seconds that all epochs will take, as foreseen before the first
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
     _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
 
