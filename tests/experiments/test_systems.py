@@ -7,7 +7,7 @@ import yaml
 
 from dividemix.cli import main
 from dividemix.experiments.plans import make_plan, rows_of
-from dividemix.experiments.provenance import ROW_NOTES
+from dividemix.experiments.provenance import ROW_NOTES, SETTINGS
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.systems import ADDED, BETTER_OF, ROWS
 from dividemix.methods import METHODS
@@ -119,6 +119,16 @@ def test_every_row_has_runs_and_notes_name_rows_that_exist(table: str) -> None:
         assert note in plan.notes
         about = note.partition(":")[0]
         assert about.startswith(("All rows", "Rows", "A factor", "CIFAR-100")) or about.split(", ")[0] in rows, note
+
+
+def test_a_dry_run_names_the_source_of_every_systems_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "table6", "--scale", "paper", "--dry-run"]) == 0
+    notes = yaml.safe_load(capsys.readouterr().out)["notes"]
+    about = [note.removeprefix("Settings of ").partition(":")[0] for note in notes if note.startswith("Settings of ")]
+    assert about == ["MentorNet", "D2L", "Reweight", "Abstention"]
+    own = {row.partition(",")[0] for row, changes in ROWS.items() if "method" in changes} - {"Cross-Entropy"}
+    assert own == SETTINGS.keys()
+    assert not [note for note in make_plan("table6", "mini").notes if note.startswith("Settings of")]
 
 
 def test_table_8_has_every_system_and_ordinary_training() -> None:

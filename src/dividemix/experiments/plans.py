@@ -11,7 +11,7 @@ import yaml
 
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES
-from dividemix.experiments.provenance import ROW_NOTES
+from dividemix.experiments.provenance import ROW_NOTES, settings_notes
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.results import Measure
 from dividemix.experiments.setups import ASYMMETRIC, CLOTHING1M, COLUMNS, SYMMETRIC, Setup, describe, make_job
@@ -124,6 +124,8 @@ def _table(name: str, scale: str, num_seeds: int, given: Mapping[str, Any]) -> P
     notes = _NOTES.get(name, ()) + ROW_NOTES.get(name, ())
     if scale == "mini":
         notes = (_mini_note(next(iter(sources.values())).runs[0].job), *notes)
+    else:
+        notes += settings_notes(rows_of(name))
     return Plan(name, scale, sources, notes)
 
 

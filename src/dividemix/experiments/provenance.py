@@ -1,8 +1,10 @@
-"""What is known of the published figures of the systems that the paper compares with. No torch import.
+"""What is known of the systems that the paper compares with: their published figures and settings. No torch import.
 
 A note begins with the rows that it is about. What the paper or a repository says was read there; what is inferred or
 recalled says so.
 """
+
+from collections.abc import Sequence
 
 _STAND_IN = (
     "{}: no images with trusted labels are given. A stand-in, the tenth of each class with the smallest losses after a"
@@ -76,3 +78,33 @@ ROW_NOTES: dict[str, tuple[str, ...]] = {
         _STAND_IN.format("MentorNet, Reweight"),
     ),
 }
+
+# Where the published settings of each row come from (PUBLISHED of its method's file).
+SETTINGS: dict[str, str] = {
+    "Bootstrap": "beta by four re-implementations; rate and warm-up on CIFAR by the code of Arazo et al., 2019.",
+    "F-correction": "CIFAR by its public code.",
+    "Mixup": "CIFAR by its public code; alpha by the code of Arazo et al., 2019.",
+    "Decoupling": "none for these data sets; the warm-up of a tenth is ours.",
+    "Co-teaching": "the ramp by its public code, whose Adam, network and views differ.",
+    "Co-teaching+": "the ramp and the first stage by its public code, whose Adam, network and views differ.",
+    "Joint-Optim": "CIFAR-10 by the README of its public code; Clothing1M recalled.",
+    "P-correction": "by re-implementations; on Clothing1M the means of rates that fall there.",
+    "M-correction": "CIFAR by its public code; none for Clothing1M.",
+    "MentorNet": "CIFAR by its public scripts; their third drop of the rate, after 77 %, is skipped.",
+    "D2L": "CIFAR by its public code; its third drop of the rate on CIFAR-100 is skipped.",
+    "Abstention": "by its public code and README, whose rate is multiplied by 0.2 three times: ours is the common one.",
+    "Iterative-CV": "the rounds on CIFAR-10 by its public code, whose Adam differs.",
+    "Reweight": "CIFAR by its public code; the warm-up of a tenth is ours, for the stand-in.",
+    "Meta-Learning": "CIFAR-10 by a re-implementation that quotes the paper; Clothing1M by its public code.",
+    "Meta-Cleaner": "none; the schedule is DivideMix's.",
+}
+
+
+def settings_notes(rows: Sequence[str]) -> tuple[str, ...]:
+    """A line for each row whose method has a source, and one for what has none."""
+    systems = dict.fromkeys(row.partition(",")[0] for row in rows)
+    notes = [f"Settings of {row}: {SETTINGS[row]}" for row in systems if row in SETTINGS]
+    rest = (
+        "What has no published value is the paper's common setting (Section 4.1, Appendix B), or the method's default."
+    )
+    return (*notes, rest) if notes else ()
