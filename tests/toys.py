@@ -110,7 +110,9 @@ def settled(run: Path) -> dict[str, Any]:
 def without_times(text: bytes) -> str:
     """A JSON object as text, without what a clock measured."""
     content = json.loads(text)
-    return json.dumps({name: value for name, value in content.items() if name not in ("seconds", "profile")})
+    return json.dumps(
+        {name: value for name, value in content.items() if name not in ("seconds", "cpu_seconds", "profile")}
+    )
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:

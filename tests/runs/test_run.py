@@ -96,8 +96,12 @@ def test_metrics_and_summary_show_what_the_epochs_did(tmp_path: Path) -> None:
     assert [row["phase"] for row in written] == ["warmup", "warmup", "mix", "mix"]
     for row in written:
         assert row["seconds"] > 0
+        assert row["cpu_seconds"] > 0
         assert row["test_acc"] * NUM_TEST / 100 == pytest.approx(round(row["test_acc"] * NUM_TEST / 100))
-        names, numbers = {"test_acc_by_net"}, {"epoch", "phase", "selects", "seconds", "profile", "test_acc"}
+        names, numbers = (
+            {"test_acc_by_net"},
+            {"epoch", "phase", "selects", "seconds", "cpu_seconds", "profile", "test_acc"},
+        )
         terms, figures = {"loss"}, {}
         if row["phase"] == "mix":
             names |= {"num_labeled", "clean_auc", "loss_histograms"}

@@ -73,8 +73,9 @@ ROW_NOTES: dict[str, tuple[str, ...]] = {
     ),
     "table8": (
         "Rows without a published figure are not in the paper's table.",
-        "A factor is a time divided by that of another row of the same reproduction. Times are of training and testing,"
-        " at equal numbers of epochs at mini scale; at paper scale each has its published number of epochs.",
+        "A factor is a time divided by that of Cross-Entropy in the same reproduction. On a CPU it is processor time,"
+        " which other programs do not lengthen. Times are of training and testing. At mini scale all have equally many"
+        " epochs, at paper scale each its published number.",
         _STAND_IN.format("MentorNet, Reweight"),
     ),
 }

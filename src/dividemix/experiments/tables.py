@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dividemix.experiments.plans import Plan, rows_of
 from dividemix.experiments.published import PUBLISHED, Key
-from dividemix.experiments.results import Figure, Rows, over_seeds
+from dividemix.experiments.results import Figure, Measure, Rows, over_seeds
 from dividemix.experiments.setups import DATA_NAMES
 from dividemix.experiments.systems import ADDED, BETTER_OF
 
@@ -17,6 +17,7 @@ _REFERENCE = "DivideMix"  # the row that the others are compared with at mini sc
 _UNIT_OF_TIME = "Cross-Entropy"  # the row whose time the others' are multiples of
 _PAPER_DIGITS = {"table3": 2, "table4": 2}  # one everywhere else
 _OUR_DIGITS = {"hours": 4}  # two everywhere else
+_CPU_HOURS = Measure("hours", "cpu_seconds")
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Cell:
     ours: Figure | None
     status: str  # not run (no such method in the package), done, incomplete, no figure (done, but it was not measured)
     stand_in: bool = False  # whether our runs had a stand-in for images with trusted labels
+    cpu_hours: float | None = None  # of a time: the mean processor time of our runs, if CPUs trained them
 
     @property
     def mean(self) -> float | None:
@@ -65,7 +67,9 @@ def _cell(plan: Plan, rows: Mapping[str, Rows], key: Key) -> Cell:
     ours = over_seeds([value for value in done if value is not None])
     status = "incomplete" if len(done) < len(source.runs) else "no figure" if None in done else "done"
     stand_in = any(row.get("figures", {}).get("trusted_stand_in") for each in epochs for row in each)
-    return Cell(key, source.runs[0].job.data, published, ours, status, stand_in)
+    cpu = over_seeds([hours for each in epochs if (hours := _CPU_HOURS.of(each)) is not None])
+    cpu_hours = None if kind != "hours" or cpu is None or cpu.num_seeds < len(epochs) else cpu.mean
+    return Cell(key, source.runs[0].job.data, published, ours, status, stand_in, cpu_hours)
 
 
 _CSV_COLUMNS = (
@@ -153,10 +157,15 @@ def _apart(cell: Cell, other: Cell) -> float | None:
 
 
 def _times(cell: Cell, other: Cell | None) -> float | None:
-    """Our figure divided by that of another row; None unless both have all their seeds."""
-    if other is None or not other.mean or cell.mean is None:
+    """Our time divided by that of another row; None unless both have all their seeds.
+
+    It is the processor time if both have it: two runs may have shared their machine with other programs.
+    """
+    if other is None or not cell.status == other.status == "done":
         return None
-    return cell.mean / other.mean if cell.status == other.status == "done" else None
+    if cell.cpu_hours and other.cpu_hours:
+        return cell.cpu_hours / other.cpu_hours
+    return cell.mean / other.mean if cell.mean and other.mean else None
 
 
 def _text(value: float | None, form: str, missing: str = "-") -> str:

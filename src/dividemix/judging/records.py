@@ -32,6 +32,7 @@ class EpochRow(TypedDict):
     phase: str
     selects: bool  # whether the epoch to keep may be one of its phase
     seconds: float
+    cpu_seconds: NotRequired[float]  # of processor time, if a CPU trains: other programs do not lengthen it
     profile: dict[str, float]  # seconds of the epoch's parts
     losses: dict[str, list[float]]  # the mean of each loss term, for each net
     figures: dict[str, float]  # what else the method reports, such as lambda_u

@@ -49,7 +49,7 @@ def save_last(
 
 def rows_digest(rows: list[EpochRow]) -> str:
     """The digest of the epochs in metrics.jsonl, apart from the times, which equal trainings do not have in common."""
-    times = ("seconds", "profile")
+    times = ("seconds", "cpu_seconds", "profile")
     return digest_of(b"", [{name: value for name, value in row.items() if name not in times} for row in rows])
 
 

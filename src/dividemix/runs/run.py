@@ -222,15 +222,18 @@ class Run:
 
     def _epochs(self, writer: Writer) -> Iterator[EpochRow]:
         """Train epoch by epoch and pass each to the writer; an epoch's time includes passing on the one before."""
-        started = time.perf_counter()
+        on_cpu = self.material.train.labels.device.type == "cpu"
+        started, cpu_started = time.perf_counter(), time.process_time()
         while not self.finished:
             row = self.train_epoch()
             row["seconds"] = time.perf_counter() - started
+            if on_cpu:
+                row["cpu_seconds"] = time.process_time() - cpu_started
             saving = time.perf_counter()
             writer.submit(self._save(row))
             waited = time.perf_counter() - saving
             yield row
-            started = time.perf_counter() - waited
+            started, cpu_started = time.perf_counter() - waited, time.process_time()
 
     def train_epoch(self) -> EpochRow:
         """Train one epoch, together with other processes if there are any, and measure it. Nothing is saved."""
