@@ -19,8 +19,8 @@ from dividemix.runs.run import Run
 from dividemix.runs.together import follow
 
 _OF_ARRAYS = (
-    *("true_labels", "test", "test_labels", "classes", "path_column", "label_column", "features_column"),
-    *("image_size", "memory_gb"),
+    *("true_labels", "test", "test_labels", "classes", "annotators"),
+    *("path_column", "label_column", "features_column", "image_size", "memory_gb"),
 )
 
 
@@ -59,6 +59,8 @@ def train(
         if keep_data and (not source.in_memory or source.num_bytes > memory_gb * 1e9):
             raise InputError("the samples exceed memory_gb: raise it, or keep no copy with keep_data=False")
         data = "data.npz"
+    elif isinstance(settings.get("annotators"), list | tuple):  # the columns of a table
+        settings["annotators"] = ",".join(map(str, settings["annotators"]))
     given = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in ({"data": data} | settings).items()

@@ -78,7 +78,7 @@ def test_the_help_of_train_has_every_other_flag(capsys: pytest.CaptureFixture[st
         ("test trusted", "DATA"),
         ("root image_root", "DIR"),
         ("weights", "FILE"),
-        ("path_column label_column method", "NAME"),
+        ("path_column label_column annotator_column method", "NAME"),
         ("image_size", "PIXELS"),
         ("memory_gb", "GB"),
         ("limit_train limit_test", "N"),

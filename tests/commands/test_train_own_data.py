@@ -1,5 +1,6 @@
 """Layouts of data that people have, from the command line: what is trained, and what is said about it."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from toys import SETTINGS
+from toys import SETTINGS, toy_arrays
 from workshop import fail, flags_of, succeed
 
+import dividemix
 from dividemix.cli import main
 
 pytestmark = pytest.mark.usefixtures("workshop")
@@ -65,3 +67,61 @@ def test_what_a_few_odd_images_cause_is_said_and_recorded(capsys: pytest.Capture
     printed = capsys.readouterr().out.splitlines()
     assert all(note in printed for note in notes)
     assert summary()["notes"] == json.loads(Path("run/notes.json").read_text()) == notes
+
+
+def voted(rows: int = 24) -> list[str]:
+    """Pictures a and b, and what anna, ben and carl say of them; carl errs on every third."""
+    lines = []
+    for number in range(rows):
+        draw(f"photos/{number}.png", number)
+        right, wrong = "ab"[number % 2], "ba"[number % 2]
+        lines.append(f"photos/{number}.png,{right},{right},{wrong if number % 3 == 0 else right}\n")
+    return lines
+
+
+def test_the_labels_of_several_annotators(capsys: pytest.CaptureFixture[str]) -> None:
+    """Consensus is trained on; how good each annotator is, and every vote, are in the run."""
+    Path("votes.csv").write_text("path,anna,ben,carl\n" + "".join(voted()))
+    succeed("votes.csv", "--annotators", "anna,ben,carl", *QUICK)
+    line = "72 votes of 3 annotators on 24 samples, 8 of them disputed; Krippendorff's alpha 0."
+    assert line in capsys.readouterr().out
+    told = summary()["annotators"]
+    assert (told["num_annotators"], told["num_votes"], told["num_disputed"]) == (3, 72, 8)
+    with Path("run/annotators.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [row["annotator"] for row in table] == ["carl", "anna", "ben"]
+    assert [float(row["agreement_with_consensus"]) for row in table] == [pytest.approx(2 / 3, abs=1e-4), 1, 1]
+    with Path("run/label_issues.csv").open(newline="") as file:
+        issues = {row["path"]: row for row in csv.DictReader(file)}
+    assert issues["photos/0.png"]["given_label"] == "a"
+    assert issues["photos/0.png"]["votes"] == "a 2, b 1"
+    assert issues["photos/1.png"]["votes"] == "b 3"
+    assert 0.5 < float(issues["photos/0.png"]["consensus_prob"]) < float(issues["photos/1.png"]["consensus_prob"])
+
+
+def test_a_reviewer_corrects_the_consensus() -> None:
+    """The votes stay as they are: corrections go to the table of the consensus, which can be trained on."""
+    Path("votes.csv").write_text("path,anna,ben,carl\n" + "".join(voted()))
+    succeed("votes.csv", "--annotators", "anna,ben,carl", *QUICK)
+    Path("corrections.csv").write_text("index,path,given_label,new_label,action\n3,photos/3.png,b,a,choose\n")
+    assert main(["relabel", "run/label_issues.csv", "corrections.csv", "--label_column", "given_label"]) == 0
+    again = [*QUICK[:-1], "again", "--label_column", "given_label", "--image_root", "."]
+    succeed("run/label_issues_corrected.csv", *again)
+    with Path("again/label_issues.csv").open(newline="") as file:
+        labels = {row["path"]: row["given_label"] for row in csv.DictReader(file)}
+    assert labels == {f"photos/{n}.png": "a" if n == 3 else "ab"[n % 2] for n in range(24)}
+
+
+def test_votes_from_python_stay_with_the_run() -> None:
+    arrays = toy_arrays()
+    votes = np.stack([arrays["y_train"]] * 3, axis=1).astype(float)
+    votes[0] = [0, np.nan, 1]
+    settings = SETTINGS | {"epochs": 2, "warmup_epochs": 1}
+    run = dividemix.train(arrays["x_train"], votes, annotators=["x", "y", "z"], out="run", progress=False, **settings)
+    again = dividemix.Run.load("run")
+    for one in (run.material.votes, again.material.votes):
+        assert one is not None
+        assert one.annotators == ("x", "y", "z")
+        assert one.counted(0) == "0 1, 1 1"
+    assert run.label_issues().to_csv() == again.label_issues().to_csv()
+    assert again.summary()["annotators"] == run.summary()["annotators"]

@@ -167,7 +167,7 @@ def test_cells_of_a_data_set(cells: list[Any]) -> None:
         ((IMAGES,), {}, "labels are missing"),
         ((IMAGES, LABELS[:-1]), {}, "labels are 5, but there are 6 samples"),
         ((IMAGES, [0, 1, None, 0, 1, 2]), {}, r"labels\[2\] is None: must be text or an integer"),
-        ((IMAGES, [[0, 1]] * 6), {}, r"labels\[0\] is"),
+        ((IMAGES, [[0]] * 6), {}, r"labels\[0\] is"),
         (
             (IMAGES, [0, 1, 5, 0, 1, 2]),
             {"classes": ("a", "b", "c")},

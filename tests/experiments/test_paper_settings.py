@@ -23,7 +23,8 @@ RELEASED = {
 }
 # Which no run's result depends on, or another test speaks of.
 ASIDE = {"root", "test", "trusted", "path_column", "label_column", "image_size", "memory_gb", "weights", "seed"}
-ASIDE |= {"device", "compile", "kernels", "image_root"}
+ASIDE |= {"device", "compile", "kernels", "image_root", "annotators", "annotator_column"}
+ASIDE |= {"limit_test", "imbalance", "labels", "test_labels", "features_column", "noise_std", "sync_batchnorm"}
 
 # Section 4.1, "We use an 18-layer PreAct Resnet ...", and what DivideMix adds; lambda_r from the end of Section 3.
 SECTION_4_1 = {

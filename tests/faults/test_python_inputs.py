@@ -113,8 +113,8 @@ def test_classes_may_be_an_array_of_names() -> None:
 WRONG = (HUGE, -HUGE, float("nan"), float("inf"), b"x", "\udcff", [1], np.array(3), torch.tensor(3), {"a": 1})
 
 
-OF_TABLES = ("path_column", "label_column", "image_root")  # which arrays do not use
-NAMES = [name for name in JOB_FIELDS if name not in ("data", *OF_TABLES)]
+OF_FILES = ("path_column", "label_column", "features_column", "image_root", "annotators", "annotator_column", "labels")
+NAMES = [name for name in JOB_FIELDS if name not in ("data", *OF_FILES)]  # which arrays use
 
 
 @pytest.mark.parametrize("name", [*NAMES, "lr", "epochs"])

@@ -20,6 +20,7 @@ from dividemix.data.images import ImageLike, probe, read_image, result_or_reason
 from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
+from dividemix.data.votes import Votes
 from dividemix.errors import InputError, shown
 
 
@@ -37,6 +38,7 @@ class Listing:
     rows: Sequence[int] | None = None
     """(N,): position of each image in the data as it was given, from 0; None: these images are all of the data."""
     num_given: int | None = None  # Number of samples in the data as it was given; None: N
+    votes: Votes | None = None  # Those behind the labels, if several annotators gave them
     skipped: Sequence[Skipped] = ()  # Images that the reader skipped; they count as unusable
     ignored: Sequence[Skipped] = ()
     """Files that are not images, and classes that are absent: reported, not counted as unusable."""
@@ -89,6 +91,7 @@ def assemble(
         rows=np.array(decoded.rows if listing.rows is None else [listing.rows[row] for row in decoded.rows]),
         num_given=len(listing.files) if listing.num_given is None else listing.num_given,
         skipped=(*listing.skipped, *failed, *listing.ignored),
+        votes=None if listing.votes is None else listing.votes.subset(decoded.rows),
         notes=tuple(notes),
         median_size=(float(middle[0]), float(middle[1])),
     )

@@ -15,6 +15,7 @@ from dividemix.data.classes import check_text
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.subset import limited, long_tailed
 from dividemix.data.vectors import check_vectors
+from dividemix.data.votes import Votes
 from dividemix.errors import InputError
 
 Images = NDArray[np.uint8]
@@ -64,6 +65,7 @@ class Source:
     list or an array, the position among the images of a folder. None: they are all of the data."""
     num_given: int = None  # type: ignore[assignment]  # as rows
     """Number of samples in the data as it was given, used or not. None: up to the last one used."""
+    votes: Votes | None = None  # On the N training samples, if several annotators labelled them
     skipped: tuple[Skipped, ...] = ()  # What was skipped because it could not be used
     notes: tuple[str, ...] = ()  # What the user should know about how the data was read, one line each
     median_size: tuple[float, float] | None = None
@@ -91,6 +93,7 @@ class Source:
         if self.num_given is None:
             object.__setattr__(self, "num_given", int(self.rows.max()) + 1)
         assert self.rows.shape == (num_train,)
+        assert self.votes is None or len(self.votes.choices) == num_train
         assert 0 <= self.rows.min() <= self.rows.max() < self.num_given
         for part in ("test", "val"):
             images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
@@ -163,6 +166,7 @@ class Source:
             true_labels=None if self.true_labels is None else self.true_labels[index],
             paths=None if self.paths is None else tuple(self.paths[i] for i in index),
             rows=self.rows[index],
+            votes=None if self.votes is None else self.votes.subset(index),
         )
 
 

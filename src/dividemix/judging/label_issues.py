@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.spreadsheet import as_field
+from dividemix.data.votes import Votes
 from dividemix.methods.method import Judgement
 
 
@@ -27,6 +28,7 @@ class LabelIssues:
     losses: NDArray[np.float64]  # (K, N): cross-entropy of the given label by each network
     clean_prob: NDArray[np.float64]  # (K, N): each network's probability that the given label is right
     sample_rows: NDArray[np.int64] | None = None  # (N,): each sample's position in the data as given; None: its index
+    votes: Votes | None = None  # on the N samples, if several annotators labelled them
 
     @property
     def predicted(self) -> NDArray[np.int64]:
@@ -83,7 +85,13 @@ class LabelIssues:
                 "predicted_prob": float(predicted_prob[i]),
                 **{f"clean_prob_{k + 1}": float(prob[i]) for k, prob in enumerate(self.clean_prob)},
                 **{f"loss_{k + 1}": float(loss[i]) for k, loss in enumerate(self.losses)},
+                **({} if self.votes is None else self._vote_columns(i)),
             }
+
+    def _vote_columns(self, i: int) -> dict[str, Any]:
+        """The votes on a sample, and the probability of their consensus, which is the given label."""
+        assert self.votes is not None
+        return {"votes": self.votes.counted(i), "consensus_prob": float(self.votes.confidence[i])}
 
     def to_csv(self) -> str:
         """The text of label_issues.csv."""
@@ -110,7 +118,8 @@ def find_issues(
     classes: tuple[str, ...],
     paths: tuple[str, ...] | None = None,
     rows: NDArray[np.int64] | None = None,
+    votes: Votes | None = None,
 ) -> LabelIssues:
-    """The label issues of a judgement of samples with the given labels (N,), their paths and their rows (N,)."""
+    """The label issues of a judgement of samples with the given labels (N,), their paths, rows (N,) and votes."""
     arrays = {name: tensor.numpy() for name, tensor in vars(judgement).items()}
-    return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, **arrays)
+    return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, votes=votes, **arrays)

@@ -65,6 +65,16 @@ class NoiseSummary(TypedDict):
     true: float  # share of labels that differ from the true one
 
 
+class AnnotatorSummary(TypedDict):
+    """The votes of several annotators."""
+
+    num_annotators: int
+    num_votes: int
+    num_disputed: int  # samples on which not all votes are the same
+    krippendorff_alpha: float | None
+    mean_confidence: float  # of the consensus, over the samples
+
+
 class RunSummary(TypedDict):
     """summary.json of a finished run."""
 
@@ -83,6 +93,7 @@ class RunSummary(TypedDict):
     noise_rate: float  # estimated share of wrong labels
     notes: NotRequired[list[str]]  # what the user should know about how the data was read
     noise: NotRequired[NoiseSummary]
+    annotators: NotRequired[AnnotatorSummary]
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
     kept_acc: NotRequired[float | None]
     kept_val_acc: NotRequired[float]

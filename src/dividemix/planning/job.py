@@ -51,6 +51,12 @@ class Job(Settings):
     features_column: str | None = setting(
         None, "the column of vectors (lists of numbers) in a .parquet or .arrow", "NAME"
     )
+    annotators: str | None = setting(
+        None, "several annotators: the table's columns of labels, one for each of them", "A,B,..."
+    )
+    annotator_column: str | None = setting(
+        None, "several annotators: the column that names them, in a table with a row for each label", "NAME"
+    )
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
     limit_train: int | None = setting(

@@ -21,6 +21,7 @@ from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import is_table, read_source, with_samples_of
 from dividemix.data.source import Kind, Samples, Skipped, Source
 from dividemix.data.vectors import vectors_fingerprint
+from dividemix.data.votes import Votes
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
 from dividemix.planning.job import Job
@@ -54,6 +55,7 @@ class Material:
     paths: tuple[str, ...] | None
     rows: NDArray[np.int64]  # (N,): the samples' positions in the data as given (Source.rows)
     num_given: int  # samples in the data as given, used or not
+    votes: Votes | None  # on the N samples, if several annotators labelled them
     skipped: tuple[Skipped, ...]
     notes: tuple[str, ...]  # what the user should know about how the data was read
     digest: str  # of images, labels and classes: equal for equal data
@@ -91,6 +93,8 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         labels=job.labels,
         test_labels=job.test_labels,
         memory_gb=job.memory_gb,
+        annotators=job.annotators,
+        annotator_column=job.annotator_column,
         **_columns(job),
     )
     return reduced(source, job)
@@ -166,6 +170,7 @@ def gather(
         paths=source.paths,
         rows=source.rows,
         num_given=source.num_given,
+        votes=source.votes,
         skipped=source.skipped,
         notes=source.notes,
         digest=_digest(source, labels, true_labels, trusted),

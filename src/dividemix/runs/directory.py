@@ -142,6 +142,7 @@ class RunDirectory:
             "classes": np.array(source.classes),
             "rows": source.rows,
             "paths": None if source.paths is None else np.array(source.paths),
+            **({} if source.votes is None else source.votes.arrays()),
         }
         with atomic.replacing(self.data) as file:
             np.savez(file, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]

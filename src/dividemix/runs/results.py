@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from dividemix import atomic
+from dividemix.judging.annotators import annotators_csv, summarise_votes
 from dividemix.judging.records import RunSummary
 from dividemix.judging.scoring import class_recall, summarise
 from dividemix.judging.selection import late_choices
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 def write_results(run: "Run") -> None:
     """Write the label issues and, last, the summary, which shows that the run is finished."""
     run.directory.write_issues(run.label_issues())
+    if run.material.votes is not None:
+        table = annotators_csv(run.material.votes, run.label_issues())
+        atomic.write_text(run.directory.path / "annotators.csv", table)
     run.directory.write_json("summary.json", run.summary())
 
 
@@ -33,6 +38,8 @@ def summarise_run(run: "Run") -> RunSummary:
             probs = run.test_probs().mean(axis=0)
         summary["class_recall"] = class_recall(probs, material.test.labels.cpu().numpy(), material.classes)
     summary["num_skipped"] = len(material.skipped)
+    if material.votes is not None:
+        summary["annotators"] = summarise_votes(material.votes)
     if material.notes:
         summary["notes"] = list(material.notes)
     if run.extended_after:

@@ -267,9 +267,8 @@ class Run:
             material = self.material
             with self.kept_nets():
                 judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
-            issues = find_issues(
-                judgement, material.labels, classes=material.classes, paths=material.paths, rows=material.rows
-            )
+            about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes")}
+            issues = find_issues(judgement, material.labels, **about)
             self._issues = self.state.epoch, issues
         return self._issues[1]
 

@@ -18,6 +18,7 @@ from dividemix.data.readers.npy import read_npy
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
+from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.source import Source
 from dividemix.errors import InputError
 
@@ -35,6 +36,8 @@ def read_source(
     features_column: str | None = None,
     labels: str | None = None,
     test_labels: str | None = None,
+    annotators: str | None = None,
+    annotator_column: str | None = None,
     memory_gb: float = 4.0,
 ) -> Source:
     """Read a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or your own data.
@@ -42,8 +45,8 @@ def read_source(
     Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet, .npz, .npy, .arrow or .feather
     file; `test` is another folder or file. `image_size` and `large_size` are for image files (see `common_size`),
     `memory_gb` also limits the arrays of an .npz file. The columns, and `image_root`, which paths start from, are for
-    tables; `labels` and `test_labels` are files of the labels of an .npy file. Raises InputError, naming what is
-    unknown, missing or wrong.
+    tables; so are `annotators` (a column for each, a,b,c) and `annotator_column` (a row for each vote). `labels` and
+    `test_labels` are files of the labels of an .npy file. Raises InputError, naming what is unknown, missing or wrong.
     """
     check_image_size(image_size)
     for given in (data, test):
@@ -52,6 +55,10 @@ def read_source(
     if root is not None and data not in BUILT_IN:
         raise InputError(f"root {root} has no meaning for {data}, which is a path: leave it out")
     columns: dict[str, Any] = {"path_column": path_column, "label_column": label_column, "image_root": image_root}
+    given_votes = VoteColumns.of(annotators, annotator_column)
+    if given_votes is not None and not is_table(data):
+        named = "annotators" if annotator_column is None else "annotator_column"
+        raise InputError(f"{named} has no meaning for {data}: only a table has such columns; leave it out")
     built_in = BUILT_IN.get(data)
     arrays = _array_reader(
         data,
@@ -71,7 +78,8 @@ def read_source(
             )
         source = arrays() if built_in is None and arrays is not None else resolve_name(BUILT_IN[data].reader)(root)
     else:
-        train, own_test = _listings(data, **columns)
+        votes = {} if given_votes is None else {"votes": given_votes}
+        train, own_test = _listings(data, **columns, **votes)
         source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
         if own_test is not None:
             source = with_test(source, own_test, memory_gb=memory_gb)

@@ -17,6 +17,7 @@ from dividemix.data.images import ImageLike, UnreadableImage
 from dividemix.data.readers.labelled import labelled
 from dividemix.data.readers.parquet import class_name
 from dividemix.data.source import Images, Source, check_samples
+from dividemix.data.votes import Votes, consensus
 from dividemix.errors import InputError, shown
 
 _IMAGE_COLUMNS = ("image", "img", "path")
@@ -30,6 +31,7 @@ def read_arrays(
     test: Any = None,
     test_labels: Any = None,
     classes: Sequence[str] | None = None,
+    annotators: Sequence[str] | None = None,
     name: str = "data",
     path_column: str | None = None,
     label_column: str = "label",
@@ -49,7 +51,9 @@ def read_arrays(
     - objects with the interface of `datasets.Dataset`, with images in `path_column` (default: `image`, `img` or
       `path`), or vectors in `features_column`, and labels in `label_column`.
 
-    Labels are text or integers; with `classes`, integers are positions in it. `true_labels` are for scoring only.
+    Labels are text or integers; with `classes`, integers are positions in it. Labels (N, A) are the votes of A
+    annotators, NaN or None for no vote, and `annotators` their names: the labels are the consensus. `true_labels` are
+    for scoring only.
     Raises InputError, naming the argument that is wrong.
     """
     check_memory(memory_gb)
@@ -59,17 +63,28 @@ def read_arrays(
     names = list(known or () if classes is None else classes) or None
     if names and len(set(names)) < len(names):
         raise InputError(f"two of the {len(names)} classes have the same name: use different names")
-    given = _names(columns if labels is None else labels, names, "labels", len(images))
+    labels = columns if labels is None else labels
+    votes = _votes(labels, annotators, names, len(images))
+    given = _names(labels if votes is None else votes[0], names, "labels", len(images))
     truth = None if true_labels is None else _names(true_labels, names, "true_labels", len(images))
+    found, notes = (None, ()) if votes is None else (votes[1], (votes[1].describe(),))
     if isinstance(images, np.ndarray):
         if image_size is not None:
             raise InputError(f"image_size is {shown(image_size)}, but data is an array: resize the array itself")
         check_samples(images, f"{name}: data")
         source = labelled(name, images, given, true_labels=truth, classes=names)
+        source = dataclasses.replace(source, votes=found, notes=notes)
     else:
         check_image_size(image_size)
         listing = Listing(
-            where=name, files=images, paths=_paths(images), labels=given, true_labels=truth, classes=names
+            where=name,
+            files=images,
+            paths=_paths(images),
+            labels=given,
+            true_labels=truth,
+            classes=names,
+            votes=found,
+            notes=notes,
         )
         source = dataclasses.replace(assemble(listing, image_size=image_size, memory_gb=memory_gb), name=name)
     if test is None:
@@ -213,6 +228,33 @@ def as_image(item: Any, where: str) -> ImageLike:
             raise InputError(f"{where} has shape {item.shape}: must have pixels with 1 or 3 channels")
         return Image.fromarray(image[..., 0] if image.shape[2] == 1 else image)
     raise InputError(f"{where} is {type(item).__name__}: must be a path, bytes, a Pillow image or an array")
+
+
+def _votes(
+    labels: Any, annotators: Any, classes: Sequence[str] | None, num_images: int
+) -> tuple[list[str | None], Votes] | None:
+    """The consensus of votes (N, A) and the votes; None if the labels are one for each image."""
+    rows = _items(_without_torch(labels.values if hasattr(labels, "columns") else labels, "labels"))
+    if not rows or not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        if annotators is not None:
+            raise InputError("annotators are given, but labels are not of shape (N, A): give a label of each annotator")
+        return None
+    table = [_items(row) or [] for row in rows]
+    num_annotators = max(map(len, table))
+    if num_annotators < 2:
+        return None  # these are no votes, and no labels
+    names = _items(getattr(labels, "columns", None) if annotators is None else annotators)
+    names = [f"annotator {number + 1}" for number in range(num_annotators)] if names is None else list(map(str, names))
+    if any(len(row) != num_annotators for row in table) or len(set(names)) != num_annotators:
+        raise InputError(f"labels have {num_annotators} columns, annotators are {shown(names)}: give one name for each")
+    votes = []
+    for number, row in enumerate(table):
+        votes.append({who: vote for who, value in zip(names, row, strict=True) if (vote := class_name(value, classes))})
+        if not votes[-1]:
+            raise InputError(f"labels[{number}] has no vote: give at least one for each image, or leave the image out")
+    if len(votes) != num_images:
+        raise InputError(f"labels are {len(votes)}, but there are {num_images} images: give one row for each image")
+    return consensus(votes, names)
 
 
 def _paths(images: Sequence[ImageLike]) -> list[str]:

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from dividemix.data.classes import check_text, natural_sorted, numbered
 from dividemix.data.mapped import map_member
 from dividemix.data.source import Labels, Source, as_labels, check_samples
+from dividemix.data.votes import VOTE_ARRAYS, Votes
 from dividemix.errors import InputError
 
 _REQUIRED = ("x_train", "y_train")
 _OPTIONAL = ("x_test", "y_test", "y_true", "classes", "paths", "rows")
+_KNOWN = (*_REQUIRED, *_OPTIONAL, *VOTE_ARRAYS)  # the last are in the data.npz of a run alone
 _LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their samples
 # Other names that an array may have.
 _ALSO = {"features": "x_train", "labels": "y_train", "true_labels": "y_true"}
@@ -74,6 +76,7 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
         test_labels=labels.get("y_test"),
         true_labels=labels.get("y_true"),
         paths=_paths(arrays["paths"], num_train, path) if "paths" in arrays else None,
+        votes=_votes(arrays, num_train, path),
         rows=_rows(arrays["rows"], num_train, path) if "rows" in arrays else np.arange(num_train),
     )
 
@@ -82,6 +85,16 @@ def _paths(names: NDArray[Any], num_train: int, path: Path) -> tuple[str, ...]:
     if names.shape != (num_train,) or names.dtype.kind != "U":
         raise InputError(f"{path}: paths is {names.dtype} of shape {names.shape}: must be one text for each sample")
     return tuple(names.tolist())
+
+
+def _votes(arrays: dict[str, NDArray[Any]], num_train: int, path: Path) -> Votes | None:
+    """The votes behind the labels, if several annotators gave them."""
+    if not any(name in arrays for name in VOTE_ARRAYS):
+        return None
+    try:
+        return Votes.of_arrays(arrays, num_train)
+    except ValueError as error:
+        raise InputError(f"{path}: the votes do not fit: {error}; make the file again") from error
 
 
 def _rows(rows: NDArray[Any], num_train: int, path: Path) -> NDArray[np.int64]:
@@ -168,7 +181,7 @@ def _check_names(names: list[str], path: Path) -> None:
     allowed = f"required are {', '.join(_REQUIRED)}, or features, labels; optional are {', '.join(_OPTIONAL)}"
     if missing := [name for name in _REQUIRED if name not in names]:
         raise InputError(f"{path}: {', '.join(missing)} missing: {allowed}")
-    if unknown := [name for name in names if name not in _REQUIRED + _OPTIONAL]:
+    if unknown := [name for name in names if name not in _KNOWN]:
         raise InputError(f"{path}: unknown array {', '.join(map(repr, unknown))}: {allowed}")
     if ("x_test" in names) != ("y_test" in names):
         present, absent = ("x_test", "y_test") if "x_test" in names else ("y_test", "x_test")

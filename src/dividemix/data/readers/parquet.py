@@ -3,6 +3,7 @@
 import importlib
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,25 @@ from dividemix.data.assemble import Listing
 from dividemix.data.classes import label_name, printable
 from dividemix.data.readers.rows import Row, list_rows
 from dividemix.data.readers.table import SPLIT, TRUE_LABEL
+from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.errors import InputError
 
 
 def list_parquet(
-    table: Path, *, path_column: str = "path", label_column: str = "label", image_root: Path | None = None
+    table: Path,
+    *,
+    path_column: str = "path",
+    label_column: str = "label",
+    image_root: Path | None = None,
+    votes: VoteColumns | None = None,
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if a column `split` names any, those to test on.
 
     The images are in the column `path_column`; if there is none, in the column that the Hugging Face layout declares an
     image, or in `image` or `img`. Its values are file contents, paths (as in a .csv table), or structs of `bytes`
-    and `path`. Labels are text or integers; integers count among the layout's class names, if there are any.
-    Raises InputError if the file is not such a table, or pyarrow is missing.
+    and `path`. Labels are text or integers; integers count among the layout's class names, if there are any. With
+    `votes`, they are the consensus of several annotators. Raises InputError if the file is not such a table, or pyarrow
+    is missing.
     """
     parquet = import_pyarrow("parquet", table)
     if not table.is_file():
@@ -31,20 +39,23 @@ def list_parquet(
     try:
         schema = parquet.read_schema(table)
         names, features = list(schema.names), features_of(schema.metadata)
-        image, label = choose_columns(names, features, path_column, label_column, table)
+        labels = (label_column,) if votes is None else votes.needed(label_column)
+        image, label = choose_columns(names, features, path_column, labels[0], table)
         if image == label:
             raise InputError(f"{table}: images and labels are both column {image!r}: name two columns")
-        extra = [name for name in (TRUE_LABEL, SPLIT) if name in names and name not in (image, label)]
-        columns = parquet.read_table(table, columns=[image, label, *extra]).to_pydict()
+        more = [_first(names, [name], "annotators or annotator_column", table) for name in labels[1:]]
+        extra = [name for name in (TRUE_LABEL, SPLIT) if name in names and name not in (image, label, *more)]
+        columns = parquet.read_table(table, columns=[image, label, *more, *extra]).to_pydict()
     except InputError:
         raise
     except Exception as error:  # pyarrow raises many kinds of errors for damaged files
         words = " ".join(str(error).split())[:200]
         raise InputError(f"{table}: damaged, or not a Parquet file: {words or type(error).__name__}") from error
     classes = class_names(features, label, table)
-    rows = rows_of(columns, image, label, classes)
-    has_truth, has_splits = TRUE_LABEL in extra, SPLIT in extra
-    return list_rows(rows, table, has_truth=has_truth, has_splits=has_splits, classes=classes, image_root=image_root)
+    rows = rows_of(columns, image, label, classes, votes)
+    decided, found = (rows, None) if votes is None else votes.decided(list(rows))
+    options = {"has_truth": TRUE_LABEL in extra, "has_splits": SPLIT in extra}
+    return list_rows(decided, table, classes=classes, image_root=image_root, votes=found, **options)
 
 
 def import_pyarrow(module: str, table: Path) -> Any:
@@ -97,8 +108,18 @@ def _first(names: list[str], candidates: list[str], option: str, table: Path) ->
     raise InputError(f"{table}: no column {candidates[0]!r}, it has {found}: name the right one by {option}")
 
 
-def rows_of(columns: dict[str, list[Any]], image: str, label: str, classes: list[str] | None) -> Iterator[Row]:
+def rows_of(
+    columns: dict[str, list[Any]],
+    image: str,
+    label: str,
+    classes: list[str] | None,
+    votes: VoteColumns | None = None,
+) -> Iterator[Row]:
     """The rows of the table, numbered from 0."""
+
+    def vote(row: int, name: str) -> str | None:
+        return class_name(columns[name][row], None if votes and name == votes.annotator else classes)
+
     for number, (cell, value) in enumerate(zip(columns[image], columns[label], strict=True)):
         problem = None
         given = cell if isinstance(cell, dict) else {"path" if isinstance(cell, str) else "bytes": cell}
@@ -117,6 +138,7 @@ def rows_of(columns: dict[str, list[Any]], image: str, label: str, classes: list
             label=name,
             true_label=class_name(columns[TRUE_LABEL][number], classes) if TRUE_LABEL in columns else None,
             split=label_name(columns[SPLIT][number]) if SPLIT in columns else None,
+            votes=None if votes is None else votes.of_row(partial(vote, number), label),
             problem=problem,
         )
 

@@ -4,7 +4,7 @@ If a file occurs twice with the same label, the second row is skipped. With diff
 either could be right. So no image is both in the training set and in the test set. Links are followed.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from dividemix.data.assemble import Listing
 from dividemix.data.images import ImageLike
 from dividemix.data.same_file import identity
 from dividemix.data.source import Skipped
+from dividemix.data.votes import Votes
 from dividemix.errors import InputError
 
 # The names of splits. Every split that is not for training is for testing.
@@ -30,6 +31,7 @@ class Row:
     true_label: str | None = None
     split: str | None = None
     problem: str | None = None  # Why the row cannot be used, if the reader found a reason
+    votes: Mapping[str, str] | None = None  # Annotator -> class, if several annotators label the image
     is_blank: bool = False  # Whether all its fields are empty: such a row is numbered, and skipped
 
     @property
@@ -46,12 +48,13 @@ def list_rows(
     has_splits: bool,
     classes: Sequence[str] | None = None,
     image_root: Path | None = None,
+    votes: Votes | None = None,
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if the rows have splits and any is not for training, those to test on.
 
     Paths are relative to `image_root`, or to the table's folder without one. Rows without an image or a label are
-    skipped and reported. Raises InputError for an unknown split, and for a training image without a true label if there
-    is such a column.
+    skipped and reported. `votes` are those behind the labels of the rows. Raises InputError for an unknown split, and
+    for a training image without a true label if there is such a column.
     """
     if image_root is not None and not image_root.is_dir():
         raise InputError(f"image_root is {image_root}: no such folder; name the folder that the paths start from")
@@ -79,6 +82,8 @@ def list_rows(
             classes=classes,
             rows=used,
             num_given=len(listed),
+            votes=None if votes is None else votes.subset(used),
+            notes=() if votes is None or part is not parts[True] else (votes.describe(),),
             skipped=[Skipped(row.name, f"{row.position}: {problem}") for row, problem in bad],
             remedy=f"; paths start from {folder}: set image_root to the folder they start from" if by_path else "",
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 from dividemix.data.assemble import Listing
 from dividemix.data.classes import label_name
 from dividemix.data.readers.rows import Row, list_rows
+from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.text_table import Record, read_text_table
 from dividemix.errors import InputError
 
@@ -12,28 +13,37 @@ TRUE_LABEL, SPLIT = "true_label", "split"
 
 
 def list_table(
-    table: Path, *, path_column: str = "path", label_column: str = "label", image_root: Path | None = None
+    table: Path,
+    *,
+    path_column: str = "path",
+    label_column: str = "label",
+    image_root: Path | None = None,
+    votes: VoteColumns | None = None,
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if a column `split` names any, those to test on.
 
     The first line names the columns. Paths are absolute, or relative to `image_root`, or to the table's folder without
-    one. A column `true_label` is for scoring only. Raises InputError, naming the line, if the file is not such a table.
+    one. With `votes`, the labels are the consensus of several annotators. A column `true_label` is for scoring only.
+    Raises InputError, naming the line, if the file is not such a table.
     """
     if path_column == label_column:
         raise InputError(f"{table}: path_column and label_column are both {path_column!r}: name two columns")
-    text = read_text_table(table, {path_column, label_column})
-    other = next((name[:50] for name in text.columns if name not in (path_column, label_column)), "NAME")
-    for name, what in ((path_column, "path"), (label_column, "label")):
-        text.column(name, f"if another column has the {what}s, name it, for example {what}_column {other!r}")
-    for name in (path_column, label_column, TRUE_LABEL, SPLIT):
+    with_labels = (label_column,) if votes is None else votes.needed(label_column)
+    text = read_text_table(table, {path_column, *with_labels})
+    other = next((name[:50] for name in text.columns if name not in (path_column, *with_labels)), "NAME")
+    for name, what in ((path_column, "path"), *((name, "label") for name in with_labels)):
+        remedy = f"if another column has the {what}s, name it, for example {what}_column {other!r}"
+        text.column(name, remedy if votes is None or what == "path" else "name the columns of the annotators")
+    for name in (path_column, *with_labels, TRUE_LABEL, SPLIT):
         if text.columns.count(name) > 1:
             raise InputError(f"{table}: {text.columns.count(name)} columns are called {name!r}: rename all but one")
-    rows = (_row(record, text.columns, path_column, label_column) for record in text.rows())
+    rows = [_row(record, text.columns, path_column, label_column, votes) for record in text.rows()]
+    decided, found = (rows, None) if votes is None else votes.decided(rows)
     has_truth, has_splits = TRUE_LABEL in text.columns, SPLIT in text.columns
-    return list_rows(rows, table, has_truth=has_truth, has_splits=has_splits, image_root=image_root)
+    return list_rows(decided, table, has_truth=has_truth, has_splits=has_splits, image_root=image_root, votes=found)
 
 
-def _row(record: Record, columns: list[str], path_column: str, label_column: str) -> Row:
+def _row(record: Record, columns: list[str], path_column: str, label_column: str, votes: VoteColumns | None) -> Row:
     num_fields = len(record.fields)
     values = dict(zip(columns, (field.strip() or None for field in record.fields), strict=False))
     return Row(
@@ -42,6 +52,7 @@ def _row(record: Record, columns: list[str], path_column: str, label_column: str
         label=label_name(values.get(label_column)),
         true_label=label_name(values.get(TRUE_LABEL)),
         split=values.get(SPLIT),
+        votes=None if votes is None else votes.of_row(lambda name: label_name(values.get(name)), label_column),
         problem=None if num_fields == len(columns) else f"{num_fields} fields, the header has {len(columns)}",
         is_blank=record.is_blank,
     )
