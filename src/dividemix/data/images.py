@@ -20,13 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.budget import Budget
+from dividemix.data.crop import Crop
 
 if TYPE_CHECKING:
     from PIL import Image
 
 Result = TypeVar("Result")
-ImageLike: TypeAlias = "Path | bytes | Image.Image"
-"""The path of an image file, its content, or a Pillow image."""
+ImageLike: TypeAlias = "Path | bytes | Image.Image | Crop"
+"""The path of an image file, its content, a Pillow image, or a part of an image file."""
 
 MAX_PIXELS = 100_000_000  # the most that a header may claim; a decompression bomb claims more
 DECODING = Budget(1_000_000_000)  # bytes of the images that all threads decode at a time
@@ -55,6 +56,9 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
     It is resized (antialiased) so that it just covers H x W, with its aspect ratio kept, then cropped at the centre. An
     image of that size does not change. Raises UnreadableImage if it is missing, damaged, too large, or not an image.
     """
+    if isinstance(file, Crop):
+        image = cropped(file, "L" if channels == 1 else "RGB")
+        return np.array(_covering(image, width, height)).reshape(height, width, channels)
     with _opened(file) as image:
         if image is file:
             with _CALLERS:
@@ -74,6 +78,10 @@ def read_whole(file: ImageLike, longest: int) -> NDArray[np.uint8]:
 
     Raises UnreadableImage as `read_image`.
     """
+    if isinstance(file, Crop):
+        image = cropped(file, "RGB")
+        image.thumbnail((longest, longest))
+        return np.array(image)
     with _opened(file) as image:
         orientation = _orientation(image)
         image.draft(None, (longest, longest))
@@ -85,9 +93,28 @@ def read_whole(file: ImageLike, longest: int) -> NDArray[np.uint8]:
 
 def probe(file: ImageLike) -> tuple[int, int, bool]:
     """Height, width (after an EXIF rotation) and whether the image is grey, from its header; else UnreadableImage."""
+    if isinstance(file, Crop):
+        height, width, is_grey = probe(file.path)
+        left, top, right, bottom = _inside(file, width, height)
+        return bottom - top, right - left, is_grey
     with _opened(file) as image, _CALLERS if image is file else nullcontext():
         height, width = image.size if _orientation(image) in _SIDEWAYS else image.size[::-1]
         return height, width, _is_grey(image)
+
+
+def cropped(file: Crop, mode: str) -> "Image.Image":
+    """The part of an image file, upright, in mode L or RGB; else UnreadableImage."""
+    with _opened(file.path) as image, DECODING.taken(_needed(image)):
+        orientation = _orientation(image)
+        upright = _upright(_flattened(image, mode), orientation)
+        return upright.crop(_inside(file, *upright.size))
+
+
+def _inside(file: Crop, width: int, height: int) -> tuple[int, int, int, int]:
+    box = file.inside(width, height)
+    if box is None:
+        raise UnreadableImage(f"the box is outside of the image, which has {width} x {height} pixels")
+    return box
 
 
 def result_or_reason(read: Callable[[ImageLike], Result], files: Sequence[ImageLike], row: int) -> Result | str:
@@ -122,7 +149,7 @@ def _known_formats() -> tuple[str, ...]:
 
 
 @contextmanager
-def _opened(file: ImageLike) -> "Iterator[Image.Image]":
+def _opened(file: "Path | bytes | Image.Image") -> "Iterator[Image.Image]":
     """Open the image: read its header and check its size. Errors of the image become an UnreadableImage."""
     from PIL import Image
 

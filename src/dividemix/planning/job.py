@@ -32,7 +32,7 @@ class Job(Settings):
     data: str = setting(
         REQUIRED,
         "a folder with one subfolder of images per class; a .csv or .tsv with columns path and label; a .parquet or"
-        " .npz file; vectors in an .npz, .npy, .parquet or .arrow file;"
+        " .npz file; boxes in a COCO .json file; vectors in an .npz, .npy, .parquet or .arrow file;"
         f" or {', '.join(BUILT_IN)}",
         "DATA",
     )

@@ -4,13 +4,15 @@ Both are read and written by pyarrow (an extra); `datasets` itself is not needed
 """
 
 import importlib
+import io
 import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict
 
-from dividemix.data.images import ImageLike
+from dividemix.data.crop import Crop
+from dividemix.data.images import ImageLike, UnreadableImage, cropped
 from dividemix.data.readers.parquet import class_name, features_of
 from dividemix.errors import InputError
 from dividemix.relabel.corrections import Correction
@@ -77,6 +79,13 @@ def _write(shared: Shared, file: BinaryIO) -> None:
 
 def _image(image: ImageLike, path: str) -> dict[str, Any]:
     """An image as the layout stores it. Raises InputError if its file cannot be read."""
+    if isinstance(image, Crop):
+        content = io.BytesIO()
+        try:
+            cropped(image, "RGB").save(content, "PNG")
+        except UnreadableImage as error:
+            raise InputError(f"{image.path}: {error}") from error
+        return {"bytes": content.getvalue(), "path": path}
     if not isinstance(image, Path):
         assert isinstance(image, bytes)
         return {"bytes": image, "path": path}

@@ -16,6 +16,7 @@ from dividemix.data.readers.table import list_table
 from dividemix.data.source import Source
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
+from dividemix.relabel.corrected_coco import corrected_coco
 from dividemix.relabel.corrected_parquet import corrected_parquet
 from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_given, class_number
 from dividemix.relabel.decisions import read_decisions
@@ -88,7 +89,7 @@ def kind_of(data: Path) -> str:
     kind = "folder" if data.is_dir() else data.suffix.lower()
     if kind != "folder" and kind not in _TABLES and kind != ".npz":
         raise InputError(
-            f"{data}: must be a folder with one subfolder per class, or a .csv, .tsv, .parquet or .npz file"
+            f"{data}: must be a folder with one subfolder per class, or a .csv, .tsv, .parquet, .json or .npz file"
         )
     return kind
 
@@ -196,4 +197,5 @@ _TABLES: dict[str, Callable[[Path, Sequence[Correction], str, str], bytes]] = {
     ".csv": _corrected_text,
     ".tsv": _corrected_text,
     ".parquet": corrected_parquet,
+    ".json": corrected_coco,
 }

@@ -52,7 +52,7 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
         raise InputError(f"{config}: damaged (it has no classes)")
     values = read_settings(run / "config.yaml", of_run=True)
-    fields = ("data", "path_column", "label_column", "image_root")
+    fields = ("data", "path_column", "label_column", "image_root", "features_column")
     job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
     return Shared(name=run.resolve().name, classes=tuple(classes), issues=issues, images=_images(job), data=job.data)
 
@@ -60,7 +60,13 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
 def _images(job: Job) -> dict[int, ImageLike]:
     """The images of a run's data by their index in it, as the readers count; none for arrays."""
     image_root = None if job.image_root is None else Path(job.image_root)
-    listing = list_data(job.data, path_column=job.path_column, label_column=job.label_column, image_root=image_root)
+    listing = list_data(
+        job.data,
+        path_column=job.path_column,
+        label_column=job.label_column,
+        image_root=image_root,
+        features_column=job.features_column,
+    )
     if listing is None:
         return {}
     return dict(zip(listing.rows or range(len(listing.files)), listing.files, strict=True))

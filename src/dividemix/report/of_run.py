@@ -18,7 +18,14 @@ from dividemix.report.pictures import Pictures, matched
 from dividemix.report.shown import image
 from dividemix.runs.run import Run
 
-_NUMBERED = (".npz", ".npy", ".parquet", ".arrow", ".feather")  # files whose labels are numbers of classes, or can be
+_NUMBERED = (
+    ".npz",
+    ".npy",
+    ".parquet",
+    ".arrow",
+    ".feather",
+    ".json",
+)  # files whose labels are numbers of classes, or can be
 
 
 def write_report(run: Run) -> Path:

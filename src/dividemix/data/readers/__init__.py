@@ -12,6 +12,7 @@ from dividemix.data.assemble import Listing, assemble, with_test
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import numbered
 from dividemix.data.common_shape import LARGE, check_image_size
+from dividemix.data.readers.coco import list_coco
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.list_column import ARROW, find_column, read_list_column
 from dividemix.data.readers.npy import read_npy
@@ -164,14 +165,18 @@ def is_table(data: str | None) -> bool:
     return data is not None and _suffix(data) in _TABLES
 
 
-def list_data(data: str, **columns: Any) -> Listing | None:
+def list_data(data: str, *, features_column: str | None = None, **columns: Any) -> Listing | None:
     """The training images of a folder or a table, before any is opened; None for arrays and built-in data sets.
 
     `columns` are what `read_source` takes for tables. Raises InputError if the data cannot be read.
     """
-    if data in BUILT_IN or _suffix(data) == ".npz":
+    if data in BUILT_IN:
         return None
     _check_exists(data)
+    if _suffix(data) in (".npy", ".npz", *ARROW):
+        return None
+    if _suffix(data) == ".parquet" and find_column(Path(data), features_column, columns["path_column"]) is not None:
+        return None
     return _listings(data, **columns)[0]
 
 
@@ -206,4 +211,5 @@ _TABLES: dict[str, Callable[..., tuple[Listing, Listing | None]]] = {
     ".csv": list_table,
     ".tsv": list_table,
     ".parquet": list_parquet,
+    ".json": list_coco,
 }
