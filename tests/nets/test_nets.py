@@ -15,6 +15,7 @@ from dividemix.errors import InputError
 from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.nets.build import NETS, build_net
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
+from dividemix.nets.linear import Fourier, Linear
 from dividemix.nets.mlp import MLP
 from dividemix.nets.preact_resnet import PreActBlock, PreActResNet
 from dividemix.nets.resnet import ResNet50
@@ -135,6 +136,8 @@ def test_nets_by_name() -> None:
         "inception_resnet_v2": InceptionResNetV2,
         "small_cnn": SmallCNN,
         "mlp": MLP,
+        "linear": Linear,
+        "fourier": Fourier,
     }
     assert known == NETS
     assert type(net_of(net="small_cnn", net_width=2)) is SmallCNN

@@ -25,6 +25,7 @@ from dividemix.methods import (
     pencil,
     reweight,
     robust,
+    robust_vectors,
 )
 from dividemix.methods.method import Method
 
@@ -48,6 +49,7 @@ METHODS: dict[str, Method] = {
     "reweight": reweight.METHOD,
     "mlnt": mlnt.METHOD,
     "meta_cleaner": meta_cleaner.METHOD,
+    "robust_vectors": robust_vectors.METHOD,
 }
 DEFAULT_METHOD = "dividemix"
 

@@ -10,6 +10,7 @@ from torch import nn
 from dividemix.errors import InputError
 from dividemix.foreign import import_foreign, is_foreign
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
+from dividemix.nets.linear import Fourier, Linear
 from dividemix.nets.mlp import MLP
 from dividemix.nets.preact_resnet import PreActResNet
 from dividemix.nets.resnet import ResNet50
@@ -68,4 +69,6 @@ NETS: dict[str, Callable[..., nn.Module]] = {
     "inception_resnet_v2": InceptionResNetV2,
     "small_cnn": SmallCNN,
     "mlp": MLP,
+    "linear": Linear,
+    "fourier": Fourier,
 }

@@ -1,0 +1,59 @@
+"""The noise matrix T[c, j] = P(given label j | true label c): how it is estimated, and what follows from it.
+
+All probabilities of classes are out of sample: nothing that predicts a sample was trained on its label.
+
+Shapes: N samples, C classes.
+"""
+
+import torch
+from torch import Tensor
+
+_MOST = 100_000  # samples from which the matrix is estimated: more change nothing but the time
+_ROUNDS = 30
+
+
+def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
+    """T (C, C) by confident learning (Northcutt et al.), from predictions (N, C) of the *given* labels (N,).
+
+    A sample counts for the class whose probability is largest compared with its mean among the samples with that
+    label. It tends to overstate the noise.
+    """
+    probs, labels = _some(log_probs).exp(), _some(labels)
+    num_classes = probs.shape[1]
+    counts = torch.bincount(labels, minlength=num_classes)
+    sums = probs.new_zeros(num_classes).index_add(0, labels, probs.gather(1, labels[:, None])[:, 0])
+    means = (sums / counts).where(counts > 0, 1.0).clamp(min=1e-12)
+    guesses = (probs / means).argmax(dim=1)
+    joint = torch.bincount(guesses * num_classes + labels, minlength=num_classes**2).view(num_classes, -1)
+    return _rows_to_one(joint.to(probs.dtype))
+
+
+def better_matrix(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
+    """T (C, C) under which the given labels (N,) are likeliest, from predictions (N, C) of the *true* labels: by EM."""
+    probs, labels = _some(log_probs).exp(), _some(labels)
+    for _ in range(_ROUNDS):
+        posterior = probs * matrix.T[labels]
+        posterior /= posterior.sum(dim=1, keepdim=True).clamp(min=1e-30)
+        matrix = _rows_to_one(torch.zeros_like(matrix).index_add(0, labels, posterior).T)
+    return matrix
+
+
+def between(first: Tensor, second: Tensor) -> Tensor:
+    """The matrix half-way between two, by the geometric mean."""
+    mean = (first * second).sqrt()
+    return mean / mean.sum(dim=1, keepdim=True)
+
+
+def true_label_probs(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
+    """P(true label | sample, given label) (N, C), by Bayes, from predictions (N, C) of the true labels."""
+    return torch.softmax(log_probs + matrix.T[labels].log(), dim=1)
+
+
+def _some(rows: Tensor) -> Tensor:
+    """At most _MOST of the rows, at equal distances."""
+    return rows[:: -(-len(rows) // _MOST)]
+
+
+def _rows_to_one(counts: Tensor) -> Tensor:
+    """Counts (C, C) as probabilities. One more of each count: no class is impossible."""
+    return (counts + 1) / (counts + 1).sum(dim=1, keepdim=True)

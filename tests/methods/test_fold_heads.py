@@ -1,0 +1,93 @@
+"""Heads by fold. Oracles: scikit-learn's logistic regression on the other folds; finite differences; the definition."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from dividemix.methods import fold_heads
+from dividemix.methods.fold_heads import Folded, fold_of, out_of_sample, principal_axes, train_heads
+
+
+def folded(num_samples: int = 200, num_features: int = 6, *, most: int = 100) -> Folded:
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(num_samples, num_features, generator=generator) * torch.arange(1.0, num_features + 1)
+    labels = (features @ torch.randn(num_features, 3, generator=generator) + 3).argmax(dim=1)
+    labels = torch.where(torch.rand(num_samples, generator=generator) < 0.2, (labels + 1) % 3, labels)
+    axes, spread = principal_axes(features, most=most)
+    return Folded(features, labels, torch.arange(num_samples) % 4, 4, axes, spread)
+
+
+@pytest.mark.parametrize("most", [100, 3])  # with principal axes, and without
+@pytest.mark.parametrize("at_once", [2**22, 1])
+def test_a_head_is_scikit_learns_logistic_regression_on_the_other_folds(
+    most: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold_heads, "_AT_ONCE", at_once)  # all samples at once, or block after block
+    data, lam = folded(600, most=most), 0.05
+    heads = torch.zeros(4, 7, 3)
+    for _ in range(20):
+        heads = train_heads(heads, data, lam, torch.eye(3), 20)
+    out = out_of_sample(heads, data)
+    for k in range(4):
+        seen = data.folds != k
+        rival = LogisticRegression(C=1 / (lam * int(seen.sum())), tol=1e-8, max_iter=10_000)
+        rival.fit(data.features[seen].numpy(), data.labels[seen].numpy())
+        expected = rival.predict_log_proba(data.features[~seen].numpy())
+        np.testing.assert_allclose(out[~seen].exp().numpy(), np.exp(expected), atol=0.01)
+
+
+def test_training_lowers_the_loss_through_the_noise_matrix() -> None:
+    """The loss as a loop over the samples; at the minimum no small change of a weight makes it smaller."""
+    data, lam = folded(80, 3), 0.1
+    matrix = torch.tensor([[0.8, 0.2, 1e-6], [1e-6, 0.8, 0.2], [0.2, 1e-6, 0.8]])
+
+    def loss(head: Tensor, k: int) -> float:
+        total, number = 0.0, 0
+        for x, label, fold in zip(data.features, data.labels, data.folds, strict=True):
+            if fold != k:
+                probs = torch.softmax(x @ head[:-1] + head[-1], dim=0)
+                total, number = total - torch.log(probs @ matrix[:, label]).item(), number + 1
+        return total / number + lam / 2 * head[:-1].square().sum().item()
+
+    heads = torch.zeros(4, 4, 3)
+    for _ in range(20):
+        heads = train_heads(heads, data, lam, matrix, 20)
+    reached = loss(heads[1], 1)
+    assert reached < loss(torch.zeros(4, 3), 1) - 0.1
+    for row in range(4):
+        for column in range(3):
+            for change in (-0.1, 0.1):
+                moved = heads[1].clone()
+                moved[row, column] += change
+                assert loss(moved, 1) > reached
+
+
+def test_a_sample_does_not_influence_what_is_said_of_it() -> None:
+    data = folded()
+    other = Folded(data.features, data.labels.clone(), data.folds, 4, data.axes, data.spread)
+    changed = data.folds == 2
+    other.labels[changed] = (other.labels[changed] + 1) % 3
+    before, after = (train_heads(torch.zeros(4, 7, 3), part, 0.1, torch.eye(3), 1) for part in (data, other))
+    torch.testing.assert_close(before[2], after[2])
+    assert not torch.allclose(before[1], after[1])
+
+
+def test_copies_share_a_fold_and_subsets_keep_it() -> None:
+    vectors = torch.randn(500, 7, generator=torch.Generator().manual_seed(0))
+    vectors[400:] = vectors[:100]
+    vectors[3, 2], vectors[403, 2] = 0.0, -0.0
+    folds = fold_of(vectors, 5)
+    assert torch.equal(folds[400:], folds[:100])
+    index = torch.randperm(500, generator=torch.Generator().manual_seed(1))[:50]
+    assert torch.equal(fold_of(vectors[index], 5), folds[index])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-20])
+def test_folds_are_about_equally_large(scale: float) -> None:
+    vectors = scale * torch.randn(10_000, 3, generator=torch.Generator().manual_seed(0))
+    counts = torch.bincount(fold_of(vectors, 5), minlength=5)
+    assert ((counts - 2_000).abs() < 5 * 40).all()  # five standard deviations
+    whole = torch.arange(10_000.0)[:, None]  # numbers whose bits are mostly zero
+    assert ((torch.bincount(fold_of(whole, 5), minlength=5) - 2_000).abs() < 5 * 40).all()

@@ -1,0 +1,69 @@
+"""The noise matrix. Oracles: loops over the samples, and the matrix with which labels were drawn."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, true_label_probs
+
+TRUE_MATRIX = torch.tensor([[0.6, 0.4, 0.0], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
+
+
+def drawn(num_samples: int = 6_000) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities of the true labels, true labels drawn from them, and given labels drawn from TRUE_MATRIX."""
+    generator = torch.Generator().manual_seed(0)
+    log_probs = torch.log_softmax(4 * torch.randn(num_samples, 3, generator=generator), dim=1)
+    true = torch.multinomial(log_probs.exp(), 1, generator=generator)[:, 0]
+    given = torch.multinomial(TRUE_MATRIX[true], 1, generator=generator)[:, 0]
+    return log_probs, true, given
+
+
+def test_the_first_matrix_counts_confident_samples_as_a_loop_does() -> None:
+    log_probs, _, given = drawn(300)
+    probs = log_probs.exp().numpy()
+    means = [np.mean([probs[i, c] for i in range(300) if given[i] == c]) for c in range(3)]
+    joint = np.ones((3, 3))
+    for i in range(300):
+        joint[max(range(3), key=lambda c: probs[i, c] / means[c]), given[i]] += 1
+    np.testing.assert_allclose(first_matrix(log_probs, given).numpy(), joint / joint.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_a_class_without_samples_is_possible_and_nothing_is_divided_by_zero() -> None:
+    log_probs, _, given = drawn(300)
+    matrix = first_matrix(log_probs, given.clamp(max=1))
+    assert ((matrix > 0) & (matrix < 1)).all()
+
+
+def test_the_better_matrix_is_that_of_the_draws() -> None:
+    log_probs, _, given = drawn()
+    found = better_matrix(log_probs, given, torch.full((3, 3), 1 / 3) + torch.eye(3))
+    torch.testing.assert_close(found, TRUE_MATRIX, atol=0.03, rtol=0)
+
+
+def test_the_better_matrix_makes_the_labels_likelier() -> None:
+    log_probs, _, given = drawn(500)
+    first = first_matrix(log_probs, given)
+    likelihoods = [
+        torch.logsumexp(log_probs + matrix.log().T[given], dim=1).mean()
+        for matrix in (first, better_matrix(log_probs, given, first))
+    ]
+    assert likelihoods[1] > likelihoods[0]
+
+
+def test_true_labels_follow_by_bayes() -> None:
+    log_probs, true, given = drawn()
+    matrix = (TRUE_MATRIX + 0.01) / 1.03
+    found = true_label_probs(log_probs, given, matrix)
+    for i in range(20):
+        weights = [log_probs[i, c].exp() * matrix[c, given[i]] for c in range(3)]
+        torch.testing.assert_close(found[i], torch.stack(weights) / sum(weights))
+    # Calibrated: of the labels that are right with some probability, that share is right.
+    right = found.gather(1, given[:, None])[:, 0]
+    sure = right > 0.8
+    assert (given == true)[sure].float().mean() == pytest.approx(right[sure].mean().item(), abs=0.03)
+
+
+def test_half_way_between_a_matrix_and_itself_is_the_matrix() -> None:
+    torch.testing.assert_close(between(TRUE_MATRIX, TRUE_MATRIX), TRUE_MATRIX)
+    torch.testing.assert_close(between(TRUE_MATRIX + 0.1, torch.ones(3, 3)).sum(dim=1), torch.ones(3))

@@ -1,0 +1,152 @@
+"""The recipe for vectors.
+
+Oracles: scikit-learn's logistic regression on the same noisy labels; the training that was never stopped.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils import shuffle
+from tiny import TinyData, copied, tiny_nets
+
+from dividemix.data.features import FeatureData, feature_statistics
+from dividemix.engine.state import State
+from dividemix.errors import InputError
+from dividemix.methods import METHODS, loop
+from dividemix.methods.method import TrainingSets
+from dividemix.methods.robust_vectors import RobustVectorsSettings
+from dividemix.nets.build import build_net
+
+METHOD = METHODS["robust_vectors"]
+SHORT: dict[str, Any] = {"epochs": 7, "correction_epochs": 3, "net": "linear", "steps": 6}
+
+
+def data_of(vectors: NDArray[Any], labels: NDArray[np.int64]) -> FeatureData:
+    mean, std = feature_statistics(vectors)
+    return FeatureData(vectors, labels, mean=mean, std=std)
+
+
+def started(data: FeatureData, s: RobustVectorsSettings, num_classes: int = 3) -> State:
+    net = build_net(s, num_classes=num_classes, image_shape=tuple(data.features.shape[1:]), seed=1)
+    state = State.start([net], s)
+    loop.start(METHOD, state, TrainingSets(data), s)
+    return state
+
+
+def blobs(num_samples: int = 90) -> FeatureData:
+    vectors, labels = make_blobs(num_samples, n_features=4, centers=3, random_state=0)
+    wrong = np.random.default_rng(0).random(num_samples) < 0.3
+    return data_of(vectors, np.where(wrong, (labels + 1) % 3, labels))
+
+
+def test_it_beats_logistic_regression_where_one_class_is_taken_for_another() -> None:
+    """Digits, 40 % of each class labelled as the next: accuracy, ranking of wrong labels and estimated noise."""
+    vectors, true = shuffle(*load_digits(return_X_y=True), random_state=0)
+    given = np.where(np.random.default_rng(0).random(1_000) < 0.4, (true[:1_000] + 1) % 10, true[:1_000])
+    wrong = given != true[:1_000]
+    data = data_of(vectors[:1_000], given)
+    s = RobustVectorsSettings(epochs=14, net="linear")
+    state = started(data, s, 10)
+    list(loop.fit(METHOD, state, TrainingSets(data), s))
+    judged = METHOD.judge(state, data, s)
+    mean, std = feature_statistics(vectors[:1_000])
+    test = torch.from_numpy(((vectors[1_000:] - mean) / std).astype(np.float32))
+    accuracy = (state.nets[0](test).argmax(dim=1).numpy() == true[1_000:]).mean()
+
+    rival = LogisticRegression(C=0.01, max_iter=1_000)
+    theirs = rival.fit(data.features.numpy(), given).score(test.numpy(), true[1_000:])
+    probs = cross_val_predict(rival, data.features.numpy(), given, method="predict_proba")
+    their_precision = average_precision_score(wrong, -probs[np.arange(1_000), given])
+    assert accuracy > max(0.9, theirs + 0.1)
+    assert average_precision_score(wrong, -judged.clean_prob[0].numpy()) > max(0.95, their_precision + 0.2)
+    assert (1 - judged.clean_prob).mean().item() == pytest.approx(wrong.mean(), abs=0.05)
+    assert (judged.pred_probs.argmax(dim=1).numpy() == true[:1_000]).mean() > 0.9
+    torch.testing.assert_close(judged.pred_probs.sum(dim=1), torch.ones(1_000))
+
+
+def test_right_labels_are_kept() -> None:
+    vectors, true = load_digits(return_X_y=True)
+    data = data_of(vectors[:600], true[:600])
+    s = RobustVectorsSettings(epochs=10, net="linear")
+    state = started(data, s, 10)
+    *_, last = loop.fit(METHOD, state, TrainingSets(data), s)
+    assert last.figures["noise_rate"] < 0.05
+    judged = METHOD.judge(state, data, s)
+    assert (judged.clean_prob < 0.5).float().mean() < 0.04
+
+
+@pytest.mark.parametrize("net", ["linear", "fourier"])
+def test_stopped_after_any_epoch_it_ends_with_the_same_bits(net: str) -> None:
+    data, s = blobs(), RobustVectorsSettings(**SHORT | {"net": net, "net_width": 8})
+    straight, sets = started(data, s), TrainingSets(data)
+    saved, reports = [copied(straight.tensors())], []
+    for report in loop.fit(METHOD, straight, sets, s):
+        reports.append((report.phase, dict(report.losses), dict(report.figures)))
+        saved.append(copied(straight.tensors()))
+    assert [phase for phase, _, _ in reports] == ["path"] * 4 + ["correct"] * 2 + ["finish"]
+    for epoch in range(7):
+        resumed = started(data, s)
+        resumed.load(saved[epoch], epoch)
+        again = [
+            (report.phase, dict(report.losses), dict(report.figures)) for report in loop.fit(METHOD, resumed, sets, s)
+        ]
+        assert again == reports[epoch:]
+        for name, tensor in resumed.tensors().items():
+            assert torch.equal(tensor, saved[-1][name]), (epoch, name)
+
+
+def test_the_path_ends_where_labels_that_were_not_seen_become_less_likely() -> None:
+    """More features than samples and half of the labels drawn at random: weak regularisation learns them by heart."""
+    rng = np.random.default_rng(0)
+    data = data_of(rng.normal(size=(60, 80)), rng.integers(3, size=60))
+    s = RobustVectorsSettings(**SHORT | {"epochs": 12, "correction_epochs": 0, "steps": 15})
+    strengths = [
+        report.figures["regularisation"] for report in loop.fit(METHOD, started(data, s), TrainingSets(data), s)
+    ]
+    assert strengths[-1] == strengths[-2] > 0.1
+
+
+def test_the_model_is_the_mean_of_the_heads() -> None:
+    data, s = blobs(), RobustVectorsSettings(**SHORT)
+    state = started(data, s)
+    list(loop.fit(METHOD, state, TrainingSets(data), s))
+    heads = state.buffers["heads"]
+    expected = sum(data.features @ head[:-1] + head[-1] for head in heads) / len(heads)
+    torch.testing.assert_close(state.nets[0](data.features), expected)
+
+
+def test_odd_data_is_learned_as_far_as_it_goes() -> None:
+    vectors = np.random.default_rng(0).normal(size=(20, 4))
+    cases = [
+        (vectors, np.zeros(20, np.int64)),  # one class alone
+        (vectors, np.arange(20) % 2),  # a class without samples
+        (np.ones((20, 4)), np.arange(20) % 3),  # samples all alike, so all of one fold
+        (vectors[:1], np.zeros(1, np.int64)),
+        (vectors, np.eye(20, dtype=np.int64)[0]),  # a class with one sample
+    ]
+    for features, labels in cases:
+        for epochs in (1, 2, 5):
+            data, s = data_of(features, labels), RobustVectorsSettings(**SHORT | {"epochs": epochs})
+            state = started(data, s)
+            for report in loop.fit(METHOD, state, TrainingSets(data), s):
+                assert all(math.isfinite(value) for value in (*report.losses["loss"], *report.figures.values()))
+            judged = METHOD.judge(state, data, s)
+            assert judged.pred_probs.isfinite().all()
+            assert ((judged.clean_prob >= 0) & (judged.clean_prob <= 1)).all()
+            assert judged.clean_prob.shape == judged.losses.shape == (1, len(labels))
+
+
+def test_images_and_other_nets_are_refused() -> None:
+    s = RobustVectorsSettings(**SHORT)
+    with pytest.raises(InputError, match="needs vectors, and these are images"):
+        loop.start(METHOD, State.start(tiny_nets(num_nets=1), s), TrainingSets(TinyData()), s)
+    with pytest.raises(InputError, match="set net to linear or fourier"):
+        started(blobs(), RobustVectorsSettings(**SHORT | {"net": "mlp"}))
