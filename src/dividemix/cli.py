@@ -23,6 +23,7 @@ from dividemix.commands import (
     reproduce,
     resume,
     share,
+    sweep,
     train,
 )
 from dividemix.engine.memory import is_out_of_memory
@@ -30,7 +31,7 @@ from dividemix.engine.processes import is_lost_process, rank
 from dividemix.errors import DivergedError, InputError
 from dividemix.version import __version__
 
-_ORDER = (train, resume, compare, evaluate, predict, export, share, relabel, presets, methods, reproduce, data)
+_ORDER = (train, resume, compare, evaluate, predict, export, share, relabel, presets, methods, sweep, reproduce, data)
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
 

@@ -23,8 +23,9 @@ from toys import epoch_row, settled
 
 from dividemix.experiments import pool
 from dividemix.experiments.finished import is_finished, machines_of
+from dividemix.experiments.followed import Event
 from dividemix.experiments.plans import PlannedRun
-from dividemix.experiments.pool import Event, train_all
+from dividemix.experiments.pool import train_all
 from dividemix.nets.small_cnn import SmallCNN
 from dividemix.runs.run import Run
 

@@ -8,7 +8,7 @@ from epoch_rows import as_row
 from rich.console import Console
 from toy_plan import toy_run
 
-from dividemix.experiments.pool import Event
+from dividemix.experiments.followed import Event
 from dividemix.experiments.progress import RunsDisplay
 
 GOOD, BAD = toy_run("good", epochs=10), toy_run("bad", epochs=10)

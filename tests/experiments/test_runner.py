@@ -13,10 +13,10 @@ import toy_plan as toy
 from toys import epoch_row
 
 from dividemix.errors import InputError
-from dividemix.experiments import runner
+from dividemix.experiments import runner, training
 from dividemix.experiments.finished import is_finished, machines_of, read_epochs
+from dividemix.experiments.followed import Event
 from dividemix.experiments.plans import Plan, PlannedRun, Source, make_plan
-from dividemix.experiments.pool import Event
 from dividemix.experiments.results import Measure
 from dividemix.lock import exclusive
 from dividemix.nets.resnet import ResNet50
@@ -181,7 +181,7 @@ def test_the_cost_counts_the_epochs_that_are_left(tmp_path: Path, trained: list[
     metrics.write_text(metrics.read_text().splitlines(keepends=True)[0])  # of two epochs
     (tmp_path / "runs" / "first" / "summary.json").unlink()
     text = io.StringIO()
-    runner.announce_cost([first], tmp_path / "runs", num_workers=1, num_threads=1, console=toy.quiet_console(text))
+    training.announce_cost([first], tmp_path / "runs", num_workers=1, num_threads=1, console=toy.quiet_console(text))
     assert "about 2 s each" in text.getvalue()
     assert "in all about 2 s with 1 at a time on 1 core each" in text.getvalue()
 

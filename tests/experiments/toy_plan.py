@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from dividemix.engine.processor import num_cores
-from dividemix.experiments import runner
+from dividemix.experiments import runner, training
 from dividemix.experiments.plans import Plan, PlannedRun, Source
 from dividemix.experiments.results import Measure
 from dividemix.planning.job import Job, known_to
@@ -49,7 +49,7 @@ def quiet_console(file: object = None) -> Console:
 
 
 if __name__ == "__main__":
-    runner.announce_cost = lambda *_, **__: None  # saves its time
+    training.announce_cost = lambda *_, **__: None  # saves its time
     plan = toy_plan(int(sys.argv[2]))
     # As many workers as cores: one thread each, as the tests have.
     sys.exit(runner.reproduce(plan, Path(sys.argv[1]), num_workers=num_cores(), command="", console=quiet_console()))

@@ -21,7 +21,7 @@ from toys import FLAGS, SETTINGS, save_toy, toy_arrays, without_times
 from dividemix.api import train
 from dividemix.cli import main
 from dividemix.errors import InputError
-from dividemix.experiments import pool, runner
+from dividemix.experiments import pool, runner, training
 from dividemix.judging.records import EpochRow
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
@@ -191,7 +191,7 @@ class _Forked:
 
 
 def _reproduce() -> int:
-    runner.announce_cost = lambda *_, **__: None
+    training.announce_cost = lambda *_, **__: None
     vars(pool)["subprocess"] = SimpleNamespace(Popen=_Forked, DEVNULL=None, STDOUT=None)
     pool._PAUSE = 0.02
     plan = toy_plan(2)

@@ -5,6 +5,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from dividemix.commands.executor import add_executor, chosen_cluster
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, SCALES, TABLES
 
@@ -26,6 +27,7 @@ def add(reproduce: argparse.ArgumentParser) -> None:
     place = "the folder for runs/ and the results [reproduced]"
     reproduce.add_argument("--out", metavar="DIR", type=Path, default=Path("reproduced"), help=place)
     reproduce.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time [1]")
+    add_executor(reproduce)
     reproduce.add_argument("--dry_run", action="store_true", help="print the settings of every run and stop")
     reproduce.set_defaults(command=_reproduce)
 
@@ -47,7 +49,14 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     from dividemix.experiments.runner import reproduce
 
     console = Console(highlight=False, markup=False, emoji=False)
-    return reproduce(plan, arguments.out, num_workers=arguments.jobs, command=_command(arguments), console=console)
+    return reproduce(
+        plan,
+        arguments.out,
+        num_workers=arguments.jobs,
+        command=_command(arguments),
+        console=console,
+        cluster=chosen_cluster(arguments),
+    )
 
 
 def _command(arguments: argparse.Namespace) -> str:

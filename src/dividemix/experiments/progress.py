@@ -5,8 +5,8 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from dividemix.experiments.followed import Event
 from dividemix.experiments.plans import PlannedRun
-from dividemix.experiments.pool import Event
 
 _LINES_A_RUN = 5  # between a run's first line and its last, where there is no terminal
 

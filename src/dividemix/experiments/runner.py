@@ -1,8 +1,5 @@
 """dividemix reproduce: announce the cost of a plan's runs, train them, and make the table or figure from them."""
 
-import statistics
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -11,65 +8,55 @@ from rich.console import Console
 
 from dividemix import atomic
 from dividemix.data.builtin import BUILT_IN
-from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES, figures, table_display, tables
-from dividemix.experiments.cost import kind_of, makespan, measure_pace
+from dividemix.experiments.cluster import Cluster, require_cluster
 from dividemix.experiments.finished import is_finished, machines_of, read_epochs, skipped_words
-from dividemix.experiments.plans import Plan, PlannedRun
-from dividemix.experiments.pool import num_threads_each, train_all
-from dividemix.experiments.progress import RunsDisplay
-from dividemix.experiments.setups import describe
+from dividemix.experiments.plans import Plan
+from dividemix.experiments.training import num_runs, train_shown
 from dividemix.lock import exclusive
 
 if TYPE_CHECKING:
     from dividemix.data.source import Source
 
 
-def reproduce(plan: Plan, out: Path, *, num_workers: int, command: str, console: Console) -> int:
+def reproduce(
+    plan: Plan, out: Path, *, num_workers: int, command: str, console: Console, cluster: Cluster | None = None
+) -> int:
     """Train the runs that are not finished in out/runs, and write the plan's table or figure to out.
 
-    Returns the exit code: 1 if a run failed (a table is still written, without it), or that of a signal. InputError,
+    With `cluster` they are trained there, otherwise on this machine. Returns the exit code: 1 if a run failed (a table
+    is still written, without it), or that of a signal. InputError,
     before anything is trained, if data, weights or packages are missing or a run is damaged.
     """
     refuse_missing_data(plan)
+    if cluster is not None:
+        require_cluster()
     if plan.name in FIGURES:
         figures.require_packages(plan.name)  # before hours are spent on runs that cannot be drawn
     folder = out / "runs"
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive(folder, "another reproduction is running here: wait for it, or use another --out"):
-        return _reproduce(plan, folder, num_workers=num_workers, command=command, console=console)
+        return _reproduce(plan, folder, num_workers, command, console, cluster)
 
 
-def _reproduce(plan: Plan, folder: Path, *, num_workers: int, command: str, console: Console) -> int:
+def _reproduce(
+    plan: Plan, folder: Path, num_workers: int, command: str, console: Console, cluster: Cluster | None
+) -> int:
     finished = [run for run in plan.runs if is_finished(run, folder)]
     for run in finished:
         read_epochs(run, folder)
         skipped_words(run, folder)
     todo = [run for run in plan.runs if run not in finished]
+    console.print(f"{plan.name}, {plan.scale} scale: {num_runs(len(plan.runs))}, {len(finished)} finished")
     # All runs of the plan count, not only those left: a resumed run has as many threads as before, so the same bits.
-    num_workers = min(num_workers, len(plan.runs))
-    num_threads = num_threads_each(num_workers)
-    console.print(f"{plan.name}, {plan.scale} scale: {_runs(len(plan.runs))}, {len(finished)} finished")
-    failed: dict[str, str] = {}
-    try:
-        with Interrupts():
-            if todo:
-                announce_cost(todo, folder, num_workers=num_workers, num_threads=num_threads, console=console)
-            events = train_all(todo, folder, num_workers=num_workers, num_threads=num_threads)
-            with RunsDisplay(console, len(todo)) as display, closing(events):
-                for event in events:
-                    display.show(event)
-                    if event.error:
-                        failed[event.run.name] = event.error
-    except Interrupted as interrupt:
+    failed, stopped = train_shown(
+        todo, folder, num_workers=min(num_workers, len(plan.runs)), console=console, cluster=cluster
+    )
+    if stopped:
         num_finished = sum(is_finished(run, folder) for run in plan.runs)
-        console.print(
-            f"stopped by {interrupt}: {num_finished} of {_runs(len(plan.runs))} finished."
-            " Continue with the same command.",
-            soft_wrap=True,
-        )
-        return 128 + interrupt.number
+        console.print(f"{num_finished} of {num_runs(len(plan.runs))} finished. Continue with the same command.")
+        return stopped
     if plan.name not in FIGURES:
         written = _write_table(plan, folder, command, console)
     else:
@@ -113,43 +100,6 @@ def _refuse_subset(source: "Source", root: str, plan: Plan) -> None:
             f"{root} has {found['train']:,} training and {found['test']:,} test images of {name}: paper scale needs"
             f" {whole['train']:,} and {whole['test']:,}; dividemix data check {name} --root {root} lists damaged files"
         )
-
-
-def announce_cost(
-    runs: Sequence[PlannedRun], folder: Path, *, num_workers: int, num_threads: int, console: Console
-) -> None:
-    """Measure a few steps of each kind of run and print how long all will take."""
-    console.print("measuring a few steps of each kind of run ...")
-    jobs = {kind_of(run.job): run.job for run in runs}
-    paces = {kind: measure_pace(job, num_threads=num_threads) for kind, job in jobs.items()}
-    seconds = [_share_left(run, folder) * paces[kind_of(run.job)].seconds(run.job) for run in runs]
-    costs: dict[str, list[float]] = {}
-    for run, cost in zip(runs, seconds, strict=True):
-        costs.setdefault(f"{run.job.method}, {describe(run.job)}", []).append(cost)
-    for words, each in costs.items():
-        console.print(f"  {len(each)} x {words}: about {_duration(statistics.fmean(each))} each", soft_wrap=True)
-    cores = "1 core" if num_threads == 1 else f"{num_threads} cores"
-    console.print(
-        f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time on {cores} each",
-        soft_wrap=True,
-    )
-
-
-def _share_left(run: PlannedRun, folder: Path) -> float:
-    """The share of the run's epochs that are not trained yet."""
-    metrics = folder / run.name / "metrics.jsonl"
-    num_done = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
-    return max(0.0, 1 - num_done / run.job.settings.epochs)
-
-
-def _runs(number: int) -> str:
-    return "1 run" if number == 1 else f"{number} runs"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def _write_table(plan: Plan, folder: Path, command: str, console: Console) -> list[Path]:
