@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("judging", "model"),
     ("planning",),
     ("methods",),
-    ("algorithm",),
+    ("algorithm", "encoders"),
     ("data", "nets", "engine"),
     (GROUND,),
 )

@@ -54,7 +54,9 @@ def train(
         settings["labels"], labels = labels, None
     if labels is not None or not isinstance(data, str | os.PathLike):
         memory_gb = settings.get("memory_gb", 4.0)
-        source = read_arrays(data, labels, **{key: settings.pop(key) for key in _OF_ARRAYS if key in settings})
+        for_encoder = ("image_size",) if settings.get("encoder") else ()  # it resizes the images itself
+        taken = [key for key in _OF_ARRAYS if key in settings and key not in for_encoder]
+        source = read_arrays(data, labels, **{key: settings.pop(key) for key in taken})
         settings["memory_gb"] = memory_gb  # which the copy must fit in, when the run is loaded
         if keep_data and (not source.in_memory or source.num_bytes > memory_gb * 1e9):
             raise InputError("the samples exceed memory_gb: raise it, or keep no copy with keep_data=False")

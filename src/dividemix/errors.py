@@ -44,3 +44,11 @@ class OtherProcessorWarning(UserWarning):
 
 class DamagedImageWarning(UserWarning):
     """An image turned out to be damaged during training and is replaced by a black one."""
+
+
+class DamagedCacheWarning(UserWarning):
+    """Vectors that were kept on disk are not what was written. They are computed again."""
+
+
+class HeadOnlyWarning(UserWarning):
+    """An encoder cannot be exported, so a file has only the networks that were trained on its vectors."""

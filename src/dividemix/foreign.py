@@ -7,10 +7,14 @@ from typing import Any
 
 from dividemix.errors import InputError
 
+PACKAGES = ("timm", "torchvision", "open_clip", "transformers", "sentence-transformers", "net")
+"""What may stand before the colon of an encoder or a net and is no code of the user: well-known packages, our nets."""
+
 
 def is_foreign(name: str) -> bool:
-    """Whether the name is one of code that is not part of the package."""
-    return ":" in name
+    """Whether the name is one of code that is not part of the package, nor of a well-known package."""
+    before, colon, _ = name.partition(":")
+    return bool(colon) and before not in PACKAGES
 
 
 def import_foreign(kind: str, name: str) -> Any:

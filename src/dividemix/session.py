@@ -8,7 +8,6 @@ from dividemix.display import console, result_table, say, watch
 from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import InputError
-from dividemix.foreign import is_foreign
 from dividemix.lock import exclusive
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
@@ -27,8 +26,7 @@ def train_shown(run: Run, *, resume: str = "") -> int:
         with Interrupts():
             watch(run)
     except Interrupted as interrupt:
-        is_code = is_foreign(run.job.settings.net) or is_foreign(run.job.method)
-        resume = resume or f"dividemix resume {run.directory.path}{' --trust_net' if is_code else ''}"
+        resume = resume or f"dividemix resume {run.directory.path}{' --trust_net' if run.job.names_code else ''}"
         say(f"stopped by {interrupt}: {_saved(run)}. Continue with: {resume}")
         return 128 + interrupt.number
     except (MemoryError, RuntimeError) as error:
@@ -83,6 +81,8 @@ def _opening(run: Run) -> Iterator[str]:
         yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
     material, noise, s = run.material, run.material.noise, run.job.settings
     amount = f"{len(material.train.labels)} {material.kind} of {len(material.classes)} classes"
+    if material.encoding is not None:
+        amount += f", by {material.encoding.encoder}"
     words = [
         f"{run.job.method} on {run.job.data}: {amount}",
         f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",

@@ -16,6 +16,7 @@ from small_model import CLASSES, save_images, small_images, small_model
 
 from dividemix.data.images import read_image
 from dividemix.errors import InputError
+from dividemix.model.inputs import ImageInput
 from dividemix.model.model import Model
 
 IMAGES = small_images(7)
@@ -38,6 +39,7 @@ def edit_config(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
 def by_hand(model: Model, images: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Mean over the nets of softmax, one image at a time, in float64."""
     rows = []
+    assert isinstance(model.takes, ImageInput)
     for image in images:
         x = (image / 255 - model.takes.mean.double().numpy()) / model.takes.std.double().numpy()
         x = torch.tensor(x).permute(2, 0, 1)[None]

@@ -177,11 +177,12 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
     """
     given = {} if arguments.config is None else read_settings(arguments.config)
     flags = {name: value for name in arguments.settings if (value := getattr(arguments, name)) is not None}
-    for kind in ("net", "method"):
+    for kind in ("net", "method", "encoder"):
         if kind not in flags:
             refuse_foreign(kind, given.get(kind), arguments.config, trusted=arguments.trust_net)
     asked = given | flags
-    preset = arguments.preset or preset_for(str(asked.get("data", DEMO["data"])), str(asked.get("noise", "none")))
+    data, noise = str(asked.get("data", DEMO["data"])), str(asked.get("noise", "none"))
+    preset = arguments.preset or preset_for(data, noise, asked.get("encoder"))
     if "method" not in asked:
         asked["method"] = _stored_method(arguments) or find_preset(preset).method
     method = JOB_FIELDS["method"].checked(asked["method"])
@@ -207,9 +208,9 @@ def _resumption(out: Path, given: dict[str, Any], arguments: argparse.Namespace)
     """The plan of the existing run in `out`. Loading it checks that the settings given agree with its own."""
     stored = read_settings(out / "config.yaml", of_run=True)
     trusts = arguments.trust_net or all(
-        given.get(kind) == stored[kind] for kind in ("net", "method") if is_foreign(str(stored.get(kind)))
+        given.get(kind) == stored[kind] for kind in ("net", "method", "encoder") if is_foreign(str(stored.get(kind)))
     )
-    for kind in ("net", "method"):
+    for kind in ("net", "method", "encoder"):
         refuse_foreign(kind, stored.get(kind), out / "config.yaml", trusted=trusts)
     preset, asked = arguments.preset or "", stored
     if preset not in ("", DEFAULT):

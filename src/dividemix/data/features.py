@@ -24,7 +24,6 @@ class FeatureData:
 
     `mean` and `std` are per feature, (D,). A view of a sample is the standardised vector plus Gaussian noise of
     deviation `noise_std`. The vectors may be mapped from a file: they are copied once, standardised, block by block.
-    `pictures` (N, H, W, channels) are the images that the vectors were computed from, if they were.
     """
 
     at_once = 512  # samples in an evaluation batch
@@ -37,7 +36,6 @@ class FeatureData:
         mean: NDArray[np.float64],
         std: NDArray[np.float64],
         noise_std: float = 0.0,
-        pictures: Samples | None = None,
         device: torch.device | str = "cpu",
     ):
         self._all = torch.empty(features.shape, dtype=torch.float32, device=device)
@@ -45,7 +43,8 @@ class FeatureData:
             self._all[rows] = torch.from_numpy(standardised(features[rows], mean, std)).to(device)
         self.labels = torch.from_numpy(labels).to(device)
         self._index: Tensor | None = None  # (N,): positions of the samples' vectors, if this is a subset
-        self._noise_std, self._pictures = noise_std, pictures
+        self._noise_std = noise_std
+        self.pictures: Samples | None = None  # images that the vectors were computed from, if they were
 
     @property
     def features(self) -> Tensor:
@@ -74,9 +73,9 @@ class FeatureData:
 
     def pixels(self, index: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The images (R, H, W, channels) that the samples' vectors were computed from; of no pixels without any."""
-        if self._pictures is None:
+        if self.pictures is None:
             return np.empty((len(index), 0, 0, 1), dtype=np.uint8)
-        return self._pictures[index if self._index is None else self._index.cpu().numpy()[index]]
+        return self.pictures[index if self._index is None else self._index.cpu().numpy()[index]]
 
 
 def standardised(features: NDArray[Any], mean: NDArray[np.float64], std: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -34,6 +34,15 @@ class Skipped:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Encoding:
+    """Where vectors come from: the images that they were computed from, and the encoder that did it."""
+
+    encoder: str  # The name of the encoder
+    about: Mapping[str, Any]  # What identifies it: its weights by their digest, its preprocessing
+    images: "Source"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Source:
     """A data set as it was given: training samples with labels that may be wrong, and what else is known.
 
@@ -68,6 +77,7 @@ class Source:
     votes: Votes | None = None  # On the N training samples, if several annotators labelled them
     skipped: tuple[Skipped, ...] = ()  # What was skipped because it could not be used
     notes: tuple[str, ...] = ()  # What the user should know about how the data was read, one line each
+    encoding: Encoding | None = None  # Of vectors that an encoder computed
     median_size: tuple[float, float] | None = None
     """Median height and width of the training images before they were resized; None for arrays."""
 

@@ -32,8 +32,9 @@ import torch
 from numpy.typing import NDArray
 
 from dividemix import atomic
-from dividemix.errors import InputError
+from dividemix.errors import HeadOnlyWarning, InputError
 from dividemix.model import EXPORT_FORMATS
+from dividemix.model.encoded_input import EncodedInput
 from dividemix.model.model import Model
 
 TOLERANCE = 1e-4
@@ -55,7 +56,7 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
     model = Model.from_pretrained(run, device="cpu", trust_net=trust_net)
     # Weights in the order that every reader knows; the convolutions follow the images, which are channels_last.
     model.ensemble.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
-    content = write(model)
+    content, model = _written(write, model, out)
     difference = _largest_difference(read(content), model)
     if not difference <= TOLERANCE:  # NaN counts as one
         raise InputError(
@@ -64,6 +65,20 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
         )
     atomic.write_bytes(out, content)
     return difference
+
+
+def _written(write: Callable[[Model], bytes], model: Model, out: Path) -> tuple[bytes, Model]:
+    """The content of the file, and the model that it is: without its encoder, if that cannot be exported."""
+    try:
+        return write(model), model
+    except InputError as error:
+        if not isinstance(model.takes, EncodedInput):
+            raise
+        words = f"{error}; the file has the networks alone: it takes the encoder's vectors (N, D), not images"
+    head = Model(list(model.ensemble.nets), classes=model.classes, takes=model.takes.vectors, net=model.net)
+    content = write(head)
+    warnings.warn(f"{out}: {words}", HeadOnlyWarning, stacklevel=3)
+    return content, head
 
 
 def _largest_difference(predict: _Predict, model: Model) -> float:
@@ -109,7 +124,8 @@ def _config_text(model: Model) -> str:
 
 def _not_exportable(model: Model, error: Exception) -> InputError:
     first_line = (str(error).strip().splitlines() or [""])[0]
-    return InputError(f"net {model.net.net!r} cannot be exported: {type(error).__name__}: {first_line}")
+    what = f"encoder {model.takes.name!r}" if isinstance(model.takes, EncodedInput) else f"net {model.net.net!r}"
+    return InputError(f"{what} cannot be exported: {type(error).__name__}: {first_line}")
 
 
 def _write_pt2(model: Model) -> bytes:

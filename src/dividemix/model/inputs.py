@@ -5,7 +5,7 @@ Shapes: N samples, H x W pixels, channels 1 or 3, D numbers of a vector.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,18 +132,6 @@ class VectorInput(nn.Module):
         drawn[0] = 0
         around: NDArray[np.float64] = drawn * self.std.cpu().numpy() + self.mean.cpu().numpy()
         return around.astype(np.float32)
-
-
-Input = ImageInput | VectorInput
-INPUTS: dict[str, Callable[[Mapping[str, Any]], Input]] = {"images": ImageInput.of, "vectors": VectorInput.of}
-
-
-def read_input(values: Mapping[str, Any]) -> Input:
-    """The input of a model's config.json. Raises ValueError, KeyError or TypeError if it is wrong."""
-    kind = values.get("kind", "images")  # models of 0.1 have none
-    if kind not in INPUTS:
-        raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(INPUTS)}")
-    return INPUTS[kind](values["preprocessing"])
 
 
 def count(values: Mapping[str, Any], name: str) -> int:

@@ -23,7 +23,8 @@ from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError, shown
 from dividemix.foreign import is_foreign, refuse_foreign
-from dividemix.model.inputs import Input, count, read_input
+from dividemix.model.encoded_input import Input, read_input
+from dividemix.model.inputs import count
 from dividemix.nets.build import build_net
 from dividemix.nets.settings import NetSettings
 from dividemix.settings import fields_of
@@ -31,6 +32,7 @@ from dividemix.stored import digest_of, read_json
 from dividemix.version import __version__
 
 FORMAT = 1
+_ENCODER = "input.encoder."  # begins the names of weights that are not part of the model's files
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 _SAME = "take both files from the same model"
 
@@ -86,6 +88,7 @@ class Model:
         tensors = {
             name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
             for name, tensor in self.ensemble.state_dict().items()
+            if not name.startswith(_ENCODER)
         }
         content = safetensors.torch.save(tensors, metadata={"format": "pt"})
         (folder / _CONFIG).unlink(missing_ok=True)
@@ -105,6 +108,9 @@ class Model:
         folder = _model_folder(Path(folder))
         chosen = choose_device(device)
         values = _read_values(folder / _CONFIG)
+        preprocessing = values.get("preprocessing")
+        if isinstance(preprocessing, dict):  # before the encoder is loaded
+            refuse_foreign("encoder", preprocessing.get("encoder"), folder / _CONFIG, trusted=trust_net)
         num_nets, described = _read_config(values, folder / _CONFIG)
         refuse_foreign("net", described["net"].net, folder / _CONFIG, trusted=trust_net)
         tensors = _read_weights(folder / _WEIGHTS, num_nets, values)
@@ -123,7 +129,7 @@ class Model:
         ]
         model = cls(nets, **described)
         _check_fit(tensors, model.ensemble.state_dict(), folder / _WEIGHTS)
-        model.ensemble.load_state_dict(tensors)
+        model.ensemble.load_state_dict(tensors, strict=False)  # its encoder has its weights already
         model.ensemble.to(chosen).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return model
 
@@ -251,6 +257,7 @@ def _read_weights(path: Path, num_nets: int, values: dict[str, Any]) -> dict[str
 
 def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
     """Raise InputError unless the tensors have the expected names and shapes."""
+    expected = {name: tensor for name, tensor in expected.items() if not name.startswith(_ENCODER)}
     found, needed = ({name: str(tuple(tensor.shape)) for name, tensor in one.items()} for one in (tensors, expected))
     for name in sorted(found.keys() | needed.keys()):
         here, wanted = found.get(name, "absent"), needed.get(name, "absent")

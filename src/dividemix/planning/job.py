@@ -11,6 +11,7 @@ import yaml
 
 from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
+from dividemix.foreign import is_foreign
 from dividemix.methods import DEFAULT_METHOD, METHODS, find_method
 from dividemix.methods.method import MethodSettings
 from dividemix.settings import REQUIRED, Field, Settings, fields_of, refuse_unknown, setting
@@ -56,6 +57,12 @@ class Job(Settings):
     )
     annotator_column: str | None = setting(
         None, "several annotators: the column that names them, in a table with a row for each label", "NAME"
+    )
+    encoder: str | None = setting(
+        None,
+        "train on the vectors that a pretrained model gives for the images: timm:MODEL, torchvision:MODEL,"
+        " open_clip:MODEL/WEIGHTS, transformers:MODEL, net:resnet50=FILE, or your own as package.module:function",
+        "NAME",
     )
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
@@ -124,6 +131,11 @@ class Job(Settings):
         """Raise InputError unless the job stored at `where` computes the same."""
         if difference := self.difference(stored):
             raise InputError(f"{where}: {difference}: resume it with the same settings, or use another out")
+
+    @property
+    def names_code(self) -> bool:
+        """Whether its net, method or encoder is code that is not part of the package."""
+        return any(is_foreign(name) for name in (self.settings.net, self.method, self.encoder or ""))
 
     @property
     def title(self) -> str:

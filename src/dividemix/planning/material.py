@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +20,13 @@ from dividemix.data.image_files import fingerprint
 from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import is_table, read_source, with_samples_of
-from dividemix.data.source import Kind, Samples, Skipped, Source
+from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
 from dividemix.data.vectors import vectors_fingerprint
 from dividemix.data.votes import Votes
+from dividemix.encoders.encoder import Encoder
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
+from dividemix.planning.encoding import encode_source, encoder_of, image_side
 from dividemix.planning.job import Job
 
 SampleData = ArrayData | FeatureData
@@ -57,6 +60,7 @@ class Material:
     num_given: int  # samples in the data as given, used or not
     votes: Votes | None  # on the N samples, if several annotators labelled them
     skipped: tuple[Skipped, ...]
+    encoding: Encoding | None  # of vectors that an encoder computed
     notes: tuple[str, ...]  # what the user should know about how the data was read
     digest: str  # of images, labels and classes: equal for equal data
 
@@ -83,12 +87,13 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         raise InputError(
             f"image_root {job.image_root} has no meaning for {job.data}, which is not a table: leave it out"
         )
+    encoder = encoder_of(job)
     source = read_source(
         job.data,
         None if job.root is None else Path(job.root),
         test=job.test,
-        image_size=job.image_size,
-        large_size=large_size,
+        image_size=None if encoder else job.image_size,
+        large_size=image_side(encoder, large_size) if encoder else large_size,
         features_column=job.features_column,
         labels=job.labels,
         test_labels=job.test_labels,
@@ -97,7 +102,13 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         annotator_column=job.annotator_column,
         **_columns(job),
     )
-    return reduced(source, job)
+    return prepared(source, job, encoder)
+
+
+def prepared(source: Source, job: Job, encoder: Encoder | None = None) -> Source:
+    """The samples that the job keeps of a source, as vectors if it has an encoder."""
+    source, encoder = reduced(source, job), encoder or encoder_of(job)
+    return source if encoder is None else encode_source(job, encoder, source)
 
 
 def reduced(source: Source, job: Job) -> Source:
@@ -140,6 +151,8 @@ def gather(
         labels = noise.labels
     mean, std, hold, hold_to_train = _holders(job, source, device)
     everything = hold_to_train(source.train_images, labels)
+    if isinstance(everything, FeatureData) and source.encoding is not None:
+        everything.pictures = source.encoding.images.train_images
     train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.settings.seed)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
     if source.val_images is not None and source.val_labels is not None:
@@ -172,6 +185,7 @@ def gather(
         num_given=source.num_given,
         votes=source.votes,
         skipped=source.skipped,
+        encoding=source.encoding,
         notes=source.notes,
         digest=_digest(source, labels, true_labels, trusted),
     )
@@ -225,6 +239,8 @@ def _read_trusted(job: Job, source: Source) -> _Labelled | None:
     """The job's trusted images and labels, in the size and with the classes of the source; None without any."""
     if job.trusted is None:
         return None
+    if source.encoding is not None:
+        raise InputError("trusted cannot be used with an encoder yet: encode both yourself, and train on the vectors")
     bare = dataclasses.replace(source, test_images=None, test_labels=None)
     try:
         whole = with_samples_of(
@@ -240,7 +256,14 @@ def _read_trusted(job: Job, source: Source) -> _Labelled | None:
 def _digest(
     source: Source, labels: NDArray[np.int64], true_labels: NDArray[np.int64] | None, trusted: _Labelled | None
 ) -> str:
-    """A digest that is equal for equal data, wherever it is stored."""
+    """A digest that is equal for equal data, wherever it is stored.
+
+    Vectors that an encoder computed count as their images and the encoder: other machines compute other bits.
+    """
+    if source.encoding is not None:
+        about = json.dumps(source.encoding.about, sort_keys=True)
+        of_images = _digest(source.encoding.images, labels, true_labels, trusted)
+        return hashlib.blake2b(f"{about} {of_images}".encode(), digest_size=16).hexdigest()
     digest = hashlib.blake2b(repr((source.classes, source.train_images.shape)).encode(), digest_size=16)
     others = [*source.other_tests.values(), *([trusted] if trusted else [])]
     for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):

@@ -49,9 +49,9 @@ def make_plan(
     job, preset, choices = draft.job, draft.preset, draft.choices
     from_program = source is not None
     if source is not None:
-        from dividemix.planning.material import reduced
+        from dividemix.planning.material import prepared
 
-        source = reduced(source, job)
+        source = prepared(source, job)
     if preset == DEFAULT:
         from dividemix.planning.defaults import choose
 
@@ -67,7 +67,7 @@ def make_plan(
 def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None) -> Plan:
     """The plan before the data is read. Raises InputError if the request is wrong."""
     data, noise = (JOB_FIELDS[name].checked(given.get(name, JOB_FIELDS[name].default)) for name in ("data", "noise"))
-    preset = preset or preset_for(data, noise)
+    preset = preset or preset_for(data, noise, given.get("encoder"))
     if minutes is not None and (preset != DEFAULT or "epochs" in given):
         other = "epochs: remove one of them" if "epochs" in given else f"preset {preset}: remove one of them"
         raise InputError(f"minutes cannot be used with {other}")

@@ -54,9 +54,12 @@ def preset_settings(name: str, **overrides: Any) -> MethodSettings:
     return find_method(values.pop("method")).settings(**{**values, **overrides})
 
 
-def preset_for(data: str, noise: str) -> str:
-    """The preset for data that is given without one: that of a built-in set and its noise, else "default"."""
-    built_in = BUILT_IN.get(data)
+def preset_for(data: str, noise: str, encoder: Any = None) -> str:
+    """The preset for data that is given without one: that of a built-in set and its noise, else "default".
+
+    With an encoder it is "default": the paper's settings are for networks that learn from pixels.
+    """
+    built_in = None if encoder else BUILT_IN.get(data)
     return "default" if built_in is None else built_in.presets.get(noise, built_in.default_preset)
 
 

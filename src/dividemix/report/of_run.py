@@ -105,6 +105,7 @@ def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
 def _samples_fact(material: Material) -> tuple[str, str]:
     """What the samples are: the size of the images, or of the vectors."""
     if material.kind == "vectors":
-        return "Vectors", f"{material.shape[0]:,} numbers each"
+        encoder = f", by {material.encoding.encoder}" if material.encoding else ""
+        return "Vectors", f"{material.shape[0]:,} numbers each{encoder}"
     height, width, channels = material.shape
     return "Images", f"{height} x {width} pixels, {'grey' if channels == 1 else 'colour'}"

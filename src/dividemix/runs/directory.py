@@ -56,7 +56,7 @@ class RunDirectory:
             wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
             raise InputError(f"{self.path}: not a run directory: {wanted}")
         values = read_settings(path, of_run=True)
-        for kind in ("net", "method"):
+        for kind in ("net", "method", "encoder"):
             refuse_foreign(kind, values.get(kind), path, trusted=trust_net)
         return Job.of(values)
 
@@ -132,7 +132,8 @@ class RunDirectory:
         atomic.write_text(self.path / "skipped.csv", text.getvalue())
 
     def write_data(self, source: Source) -> None:
-        """Write data.npz, from a source in memory."""
+        """Write data.npz, from a source in memory; of vectors that an encoder computed, the images."""
+        source = source if source.encoding is None else source.encoding.images
         arrays = {
             "x_train": source.train_images,
             "y_train": source.train_labels,

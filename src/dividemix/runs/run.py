@@ -20,7 +20,6 @@ from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, net_tensors
 from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
-from dividemix.foreign import is_foreign
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.judging.metrics import metrics_row
 from dividemix.judging.records import EpochRow, RunSummary
@@ -28,7 +27,6 @@ from dividemix.judging.selection import best_epoch
 from dividemix.lock import exclusive
 from dividemix.methods import find_method
 from dividemix.methods.loop import train_one
-from dividemix.model.inputs import ImageInput, VectorInput
 from dividemix.model.model import Model
 from dividemix.nets.weights import WeightsReport, load_weights
 from dividemix.planning.choices import Choice
@@ -39,6 +37,7 @@ from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
 from dividemix.runs.extension import earlier_end, longer_job
+from dividemix.runs.model_input import model_input
 from dividemix.runs.restore import restore, same_job
 from dividemix.runs.results import summarise_run, write_results
 
@@ -258,7 +257,7 @@ class Run:
     def predict_proba(self, samples: Any) -> NDArray[np.float32]:
         """Probabilities (N, C) by the nets of the kept epoch, as `Model.predict_proba`."""
         s = self.job.settings
-        model = Model.from_pretrained(self.directory.path, s.device, trust_net=is_foreign(s.net))
+        model = Model.from_pretrained(self.directory.path, s.device, trust_net=self.job.names_code)
         return model.predict_proba(samples)
 
     def label_issues(self) -> LabelIssues:
@@ -279,12 +278,7 @@ class Run:
     def model(self) -> Model:
         """The nets as they are now, with what is needed to use them."""
         material, s = self.material, self.job.settings
-        takes = (
-            VectorInput(material.mean, material.std)
-            if material.kind == "vectors"
-            else ImageInput(material.shape, material.mean, material.std, s.crop_size)
-        )
-        return Model(self.state.predictors, classes=material.classes, takes=takes, net=s)
+        return Model(self.state.predictors, classes=material.classes, takes=model_input(self.job, material), net=s)
 
     def _finish(self) -> None:
         """Write the results of a finished run."""

@@ -1,0 +1,29 @@
+"""Packages that an encoder needs and that are not installed with this one, and what they load from elsewhere."""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dividemix.errors import InputError
+
+
+def import_optional(package: str, name: str, install: str) -> Any:
+    """The package. Raises InputError, naming the encoder or net and what to install, if it is missing or broken."""
+    try:
+        return importlib.import_module(package)
+    except Exception as error:  # a broken installation raises anything
+        first_line = (str(error).splitlines() or [""])[0][:200]
+        raise InputError(f"{name!r} needs {install} ({first_line}): pip install {install}") from error
+
+
+@contextmanager
+def loading(name: str, advice: str) -> Iterator[None]:
+    """While inside, whatever goes wrong becomes an InputError of one line that ends with the advice."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # packages raise anything for a wrong name, or without a network
+        words = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"{name!r} cannot be loaded: {words}; {advice}") from error
