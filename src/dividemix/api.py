@@ -19,8 +19,8 @@ from dividemix.runs.run import Run
 from dividemix.runs.together import follow
 
 _OF_ARRAYS = (
-    *("true_labels", "test", "test_labels", "classes", "annotators"),
-    *("path_column", "label_column", "features_column", "image_size", "memory_gb"),
+    *("true_labels", "test", "test_labels", "classes", "annotators", "annotator_column"),
+    *("path_column", "label_column", "features_column", "image_root", "image_size", "memory_gb"),
 )
 
 
@@ -40,7 +40,8 @@ def train(
 
     `data` is what the command line takes: a folder, a table, an .npz file, an .npy file with a file of `labels`, or the
     name of a built-in set. Or it is samples in memory, with `labels`: arrays of images or of vectors (N, D), tensors,
-    lists of paths, of Pillow images or of vectors, or a Hugging Face data set. Then `true_labels`, `test`,
+    lists of paths, of Pillow images or of vectors. Labels may also come with the samples: pairs in a list or in a
+    `Dataset` of torch, a table of pandas or polars, a Hugging Face data set. Then `true_labels`, `test`,
     `test_labels` and `classes` may be given, too. The run directory keeps a copy of samples in memory. With
     `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is chosen by the
     data, as on the command line. `settings` are the flags of the command line by name, such as epochs=20 or

@@ -136,7 +136,7 @@ def test_an_unreadable_file_is_named_or_given_as_such(tmp_path: Path) -> None:
         (IMAGES[:, :7], r"this model takes \(N, 8, 8, 3\)"),
         (IMAGES[0, 0], r"this model takes \(N, 8, 8, 3\)"),
         (torch.zeros(2, 3, 9, 8), r"this model takes \(N, 8, 8, 3\)"),
-        (IMAGES / 2, "images has float64 values from .* must be from 0 to 1"),
+        (IMAGES * 2.0, "images has float values from .* must be from 0 to 1"),
         (IMAGES > 9, "images has type bool"),
         (7, "images is int"),
         ([7], r"images\[0\] is int"),

@@ -11,6 +11,7 @@ from dividemix.data.images import ImageLike
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
+from dividemix.data.readers.vote_columns import VoteColumns
 
 _TABLES = {".csv": list_table, ".tsv": list_table, ".parquet": list_parquet}
 _OF_TABLES = ("path_column", "label_column", "image_root")  # settings that say how to read a table
@@ -45,4 +46,5 @@ def _listing(settings: Mapping[str, Any]) -> Listing | None:
     given = {name: settings[name] for name in _OF_TABLES if settings.get(name) is not None}
     if "image_root" in given:
         given["image_root"] = Path(given["image_root"])
-    return _TABLES[path.suffix.lower()](path, **given)[0]
+    votes = VoteColumns.of(settings.get("annotators"), settings.get("annotator_column"))
+    return _TABLES[path.suffix.lower()](path, votes=votes, **given)[0]

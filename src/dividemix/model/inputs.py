@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from dividemix.data.augment import centre_crop, cropped_shape, to_input
 from dividemix.data.features import FARTHEST
-from dividemix.data.readers.arrays import as_images
+from dividemix.data.readers.pixels import as_images
 from dividemix.data.source import Kind
 from dividemix.data.vectors import check_vectors
 from dividemix.errors import InputError

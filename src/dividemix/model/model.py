@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from dividemix import atomic
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
-from dividemix.data.readers.arrays import array_or_list, as_image, as_vectors
+from dividemix.data.readers.pixels import array_or_list, as_image, as_vectors
 from dividemix.data.source import Kind
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device

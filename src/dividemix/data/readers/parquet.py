@@ -54,7 +54,7 @@ def list_parquet(
     classes = class_names(features, label, table)
     rows = rows_of(columns, image, label, classes, votes)
     decided, found = (rows, None) if votes is None else votes.decided(list(rows))
-    options = {"has_truth": TRUE_LABEL in extra, "has_splits": SPLIT in extra}
+    options: dict[str, Any] = {"has_truth": TRUE_LABEL in extra, "has_splits": SPLIT in extra}
     return list_rows(decided, table, classes=classes, image_root=image_root, votes=found, **options)
 
 

@@ -26,7 +26,7 @@ class Row:
 
     position: str  # Where the user finds it, such as "line 7"
     path: str | None  # The image file, absolute or relative to `image_root`; only a name if there is `content`
-    content: bytes | None = None  # The image itself, if it is in the table
+    content: "ImageLike | None" = None  # The image itself, if it is in the table
     label: str | None
     true_label: str | None = None
     split: str | None = None
@@ -48,17 +48,18 @@ def list_rows(
     has_splits: bool,
     classes: Sequence[str] | None = None,
     image_root: Path | None = None,
+    folder: Path | None = None,
     votes: Votes | None = None,
 ) -> tuple[Listing, Listing | None]:
     """The images to train on and, if the rows have splits and any is not for training, those to test on.
 
-    Paths are relative to `image_root`, or to the table's folder without one. Rows without an image or a label are
-    skipped and reported. `votes` are those behind the labels of the rows. Raises InputError for an unknown split, and
-    for a training image without a true label if there is such a column.
+    Paths are relative to `image_root`, else to `folder`, else to the table's folder. Rows without an image or a label
+    are skipped and reported. `votes` are those behind the labels of the rows. Raises InputError for an unknown split,
+    and for a training image without a true label if there is such a column.
     """
     if image_root is not None and not image_root.is_dir():
         raise InputError(f"image_root is {image_root}: no such folder; name the folder that the paths start from")
-    listed, folder = list(rows), image_root or table.parent
+    listed, folder = list(rows), image_root or folder or table.parent
     files, problems = _files(listed, folder)
     parts: dict[bool, list[int]] = {True: [], False: []}
     for number, row in enumerate(listed):

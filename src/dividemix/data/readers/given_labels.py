@@ -1,0 +1,80 @@
+"""Labels of a Python program as names of classes: one for each sample, or the votes of several annotators."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dividemix.data.readers.parquet import class_name
+from dividemix.data.readers.pixels import without_torch
+from dividemix.data.votes import Votes, consensus
+from dividemix.errors import InputError, shown
+
+
+def class_list(classes: Any, known: Sequence[str] | None) -> list[str] | None:
+    """The names of the classes: those given, else those that the data has, else None. Raises InputError for others."""
+    if classes is not None and (isinstance(classes, str) or not _are_texts(_items(classes))):
+        raise InputError(f"classes is {shown(classes)}: must be a list of names (text)")
+    names = list(known or () if classes is None else classes) or None
+    if names and len(set(names)) < len(names):
+        raise InputError(f"two of the {len(names)} classes have the same name: use different names")
+    return names
+
+
+def votes_of(
+    labels: Any, annotators: Any, classes: Sequence[str] | None, num_images: int
+) -> tuple[list[str | None], Votes] | None:
+    """The consensus of votes (N, A) and the votes; None if the labels are one for each image."""
+    rows = _items(without_torch(labels.values if hasattr(labels, "columns") else labels, "labels"))
+    if not rows or not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
+        if annotators is not None:
+            raise InputError("annotators are given, but labels are not of shape (N, A): give a label of each annotator")
+        return None
+    table = [_items(row) or [] for row in rows]
+    num_annotators = max(map(len, table))
+    if num_annotators < 2:
+        return None  # these are no votes, and no labels
+    names = _items(getattr(labels, "columns", None) if annotators is None else annotators)
+    names = [f"annotator {number + 1}" for number in range(num_annotators)] if names is None else list(map(str, names))
+    if any(len(row) != num_annotators for row in table) or len(set(names)) != num_annotators:
+        raise InputError(f"labels have {num_annotators} columns, annotators are {shown(names)}: give one name for each")
+    votes = []
+    for number, row in enumerate(table):
+        votes.append({who: vote for who, value in zip(names, row, strict=True) if (vote := class_name(value, classes))})
+        if not votes[-1]:
+            raise InputError(f"labels[{number}] has no vote: give at least one for each image, or leave the image out")
+    if len(votes) != num_images:
+        raise InputError(f"labels are {len(votes)}, but there are {num_images} images: give one row for each image")
+    return consensus(votes, names)
+
+
+def _items(values: Any) -> list[Any] | None:
+    """The items of a list or an array; None if it has none."""
+    try:
+        return list(values.tolist() if isinstance(values, np.ndarray) else values)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _are_texts(items: list[Any] | None) -> bool:
+    return items is not None and all(isinstance(item, str) for item in items)
+
+
+def names_of(labels: Any, classes: Sequence[str] | None, where: str, num_images: int) -> list[str]:
+    """The class of each sample by name; InputError, naming `where`, unless there is one label for each."""
+    if labels is None:
+        raise InputError(f"{where} are missing: give one for each sample")
+    labels = without_torch(labels, where)
+    values = None if isinstance(labels, str | bytes) else _items(labels)
+    if values is None:
+        raise InputError(f"{where} is {shown(labels)}: must be a list or an array, one label for each sample")
+    if len(values) != num_images:
+        raise InputError(f"{where} are {len(values)}, but there are {num_images} samples: give one for each")
+    names = []
+    for number, value in enumerate(values):
+        name = None if isinstance(value, list | tuple | dict | set) else class_name(value, classes)
+        if name is None:
+            allowed = "text or an integer" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
+            raise InputError(f"{where}[{number}] is {shown(value, 50)}: must be {allowed}")
+        names.append(name)
+    return names
