@@ -49,3 +49,8 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(importlib.import_module(f"dividemix.{home}"), name)
     raise AttributeError(f"module 'dividemix' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, without loading them."""
+    return sorted([*__all__, "DivideMixClassifier", "__version__", "__doc__"])

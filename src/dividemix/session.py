@@ -70,8 +70,9 @@ def _saved(run: Run) -> str:
 
 def _opening(run: Run) -> Iterator[str]:
     """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
-    if run.skipped_words is not None:
-        yield run.skipped_words
+    if skipped := run.material.skipped:
+        where = run.directory.path / "skipped.csv"
+        yield f"skipped {len(skipped)} of the files, all listed in {where}; {skipped[0].path}: {skipped[0].reason}"
     yield from run.material.notes
     if run.weights is not None:
         yield str(run.weights)

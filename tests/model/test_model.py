@@ -131,7 +131,6 @@ def test_an_unreadable_file_is_named_or_given_as_such(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("images", "told"),
     [
-        (IMAGES[0], r"this model takes \(N, 8, 8, 3\)"),
         (IMAGES[..., 0], r"this model takes \(N, 8, 8, 3\)"),
         (IMAGES[:, :7], r"this model takes \(N, 8, 8, 3\)"),
         (IMAGES[0, 0], r"this model takes \(N, 8, 8, 3\)"),

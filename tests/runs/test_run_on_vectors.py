@@ -75,7 +75,7 @@ def test_the_model_takes_raw_vectors(tmp_path: Path, run: Run) -> None:
     ("vectors", "message"),
     [
         (X[:, :5], "vectors has vectors of 5 numbers, but the training vectors have 6"),
-        (X[0], r"vectors has shape \(6,\)"),
+        (X[0, :5], r"vectors has shape \(5,\)"),
         (np.full((2, 6), np.nan), "vectors has NaN or an infinite number in row 0"),
         (["a.png"], "vectors has lists of different lengths, or other things than numbers"),
     ],

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
+from dividemix.errors import InputError
 from dividemix.methods.method import Judgement
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LabelIssues:
     """Arrays in the order of the samples that were used; `order` ranks them, worst first."""
 
@@ -29,6 +30,9 @@ class LabelIssues:
     clean_prob: NDArray[np.float64]  # (K, N): each network's probability that the given label is right
     sample_rows: NDArray[np.int64] | None = None  # (N,): each sample's position in the data as given; None: its index
     votes: Votes | None = None  # on the N samples, if several annotators labelled them
+
+    def __repr__(self) -> str:
+        return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
 
     @property
     def predicted(self) -> NDArray[np.int64]:
@@ -70,6 +74,14 @@ class LabelIssues:
         np.add.at(counts, (self.labels, believed), 1)
         return counts / len(self.labels)
 
+    @property
+    def class_noise(self) -> dict[str, float | None]:
+        """For each class the estimated share of wrong labels among its given ones; None for a class without samples."""
+        num_given = np.bincount(self.labels, minlength=len(self.classes)).tolist()
+        num_wrong = np.bincount(self.labels[self.is_label_issue], minlength=len(self.classes)).tolist()
+        each = zip(self.classes, num_given, num_wrong, strict=True)
+        return {name: wrong / given if given else None for name, given, wrong in each}
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """The lines of label_issues.csv, worst first."""
         is_issue, score = self.is_label_issue, self.label_score
@@ -92,6 +104,24 @@ class LabelIssues:
         """The votes on a sample, and the probability of their consensus, which is the given label."""
         assert self.votes is not None
         return {"votes": self.votes.counted(i), "consensus_prob": float(self.votes.confidence[i])}
+
+    def to_pandas(self) -> Any:
+        """The lines of label_issues.csv as a pandas DataFrame. Raises InputError if pandas cannot be imported."""
+        try:
+            import pandas as pd
+        except Exception as error:  # a broken installation may raise anything
+            raise InputError(f"to_pandas needs pandas ({error}): pip install pandas") from error
+        return pd.DataFrame(list(self.rows()))
+
+    def matrix_csv(self) -> str:
+        """The text of noise_matrix.csv: how many samples have each given label (line) and believed label (column)."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["given_label", *map(as_field, self.classes)])
+        counts = np.rint(self.noise_matrix * len(self.labels)).astype(int)
+        for name, line in zip(self.classes, counts.tolist(), strict=True):
+            writer.writerow([as_field(name), *line])
+        return text.getvalue()
 
     def to_csv(self) -> str:
         """The text of label_issues.csv."""

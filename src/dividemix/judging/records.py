@@ -94,6 +94,7 @@ class RunSummary(TypedDict):
     notes: NotRequired[list[str]]  # what the user should know about how the data was read
     noise: NotRequired[NoiseSummary]
     annotators: NotRequired[AnnotatorSummary]
+    class_noise: NotRequired[dict[str, float | None]]  # the same by given label; runs of 0.1 have none
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
     kept_acc: NotRequired[float | None]
     kept_val_acc: NotRequired[float]

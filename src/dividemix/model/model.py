@@ -138,10 +138,11 @@ class Model:
 
         Images are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
         (N, channels, H, W), or (N, H, W) for one channel. Or they are a list of N images of any size: paths, contents
-        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors.
-        Raises InputError if an array has other values or another size, or an image cannot be read.
+        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors. One
+        path, image or vector alone is taken for a list of one. Raises InputError if an array has other values or
+        another size, or an image cannot be read.
         """
-        items = array_or_list(samples, self.kind)
+        items = array_or_list([samples] if self._is_one(samples) else samples, self.kind)
         if self.kind == "vectors" and not isinstance(items, np.ndarray):
             items = as_vectors(items, self.kind)
         if isinstance(items, np.ndarray):
@@ -156,6 +157,18 @@ class Model:
                 raise InputError(f"{file if isinstance(file, Path) else f'image {number}'}: {row}") from row
             probs[number] = row
         return probs
+
+    def predict(self, samples: Any, *, batch_size: int = 256) -> NDArray[np.str_]:
+        """The names (N,) of the most likely classes of what `predict_proba` takes."""
+        best = self.predict_proba(samples, batch_size=batch_size).argmax(axis=1)
+        return np.array([self.classes[k] for k in best.tolist()], dtype=np.str_)
+
+    def _is_one(self, samples: Any) -> bool:
+        """Whether this is one sample: a path, a file's content, a Pillow image, an array of the model's size."""
+        if isinstance(samples, str | Path | bytes) or type(samples).__module__.startswith("PIL."):
+            return True
+        shape = tuple(getattr(samples, "shape", ()))
+        return shape == self.takes.shape or (len(shape) == 2 and self.takes.shape[2:] == (1,))
 
     def predict_files(
         self, files: Sequence[ImageLike], *, batch_size: int = 256

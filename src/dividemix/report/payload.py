@@ -84,6 +84,7 @@ def _noise(content: PageContent) -> dict[str, Any]:
     pairs = [(*map(int, np.unravel_index(cell, wrong.shape)), float(wrong.flat[cell])) for cell in worst]
     return {
         "pairs": [[given, suggested, _short(count)] for given, suggested, count in pairs if count >= 0.5],
+        "by_class": _short(wrong.sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-12)),  # the share that is wrong
         "matrix": _short(expected) if len(content.classes) <= MAX_MATRIX_CLASSES else None,
     }
 

@@ -13,6 +13,8 @@ import platform
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +195,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
+        "packages": _versions(),
         "platform": platform.platform(),
         "processor": processor_name(),
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
@@ -202,3 +205,12 @@ def environment(device: torch.device) -> dict[str, Any]:
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "command": [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv],
     }
+
+
+def _versions() -> dict[str, str]:
+    """The versions of the other packages that compute, read or write."""
+    found = {}
+    for name in ("safetensors", "pillow", "pyyaml", "pyarrow", "scikit-learn"):
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -7,18 +7,23 @@ from dividemix.judging.annotators import annotators_csv, summarise_votes
 from dividemix.judging.records import RunSummary
 from dividemix.judging.scoring import class_recall, summarise
 from dividemix.judging.selection import late_choices
+from dividemix.runs.model_card import model_card
+from dividemix.runs.shown import metrics_csv
 
 if TYPE_CHECKING:
     from dividemix.runs.run import Run
 
 
 def write_results(run: "Run") -> None:
-    """Write the label issues and, last, the summary, which shows that the run is finished."""
-    run.directory.write_issues(run.label_issues())
+    """Write the tables, the card of the model and, last, the summary, which shows that the run is finished."""
+    issues, summary, path = run.label_issues(), run.summary(), run.directory.path
+    run.directory.write_issues(issues)
     if run.material.votes is not None:
-        table = annotators_csv(run.material.votes, run.label_issues())
-        atomic.write_text(run.directory.path / "annotators.csv", table)
-    run.directory.write_json("summary.json", run.summary())
+        atomic.write_text(path / "annotators.csv", annotators_csv(run.material.votes, issues))
+    atomic.write_text(path / "noise_matrix.csv", issues.matrix_csv())
+    atomic.write_text(path / "metrics.csv", metrics_csv(run.rows))
+    atomic.write_text(path / "model" / "README.md", model_card(run, summary))
+    run.directory.write_json("summary.json", summary)
 
 
 def summarise_run(run: "Run") -> RunSummary:
@@ -31,6 +36,7 @@ def summarise_run(run: "Run") -> RunSummary:
         kept_epoch=run.kept_epoch,
         noise_rate=run.label_issues().noise_rate,
     )
+    summary["class_noise"] = run.label_issues().class_noise
     if (noise := material.noise) is not None:
         summary["noise"] = {"spec": run.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
     if material.test is not None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.data.noise import save_noise
 from dividemix.data.source import Source
 from dividemix.engine import processes
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
@@ -40,9 +39,11 @@ from dividemix.runs.extension import earlier_end, longer_job
 from dividemix.runs.model_input import model_input
 from dividemix.runs.restore import restore, same_job
 from dividemix.runs.results import summarise_run, write_results
+from dividemix.runs.shown import flat_row, run_html, run_words
+from dividemix.runs.start import write_start
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A run on disk and in memory.
 
@@ -61,6 +62,23 @@ class Run:
     estimate: float | None = None  # seconds that all epochs will take, as foreseen before the first
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
     _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
+
+    def __repr__(self) -> str:
+        return run_words(self)
+
+    def _repr_html_(self) -> str:
+        """The summary as a notebook shows it."""
+        return run_html(self)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the columns of `predict_proba`."""
+        return self.material.classes
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The epochs so far, one flat record each, as the lines of metrics.csv: pandas.DataFrame(run.metrics)."""
+        return [flat_row(row) for row in self.rows]
 
     @classmethod
     def create(
@@ -87,19 +105,7 @@ class Run:
 
         def fill(folder: Path) -> None:
             directory = RunDirectory(folder)
-            directory.write_job(job)
-            if choices:
-                directory.write_json("choices.json", [asdict(choice) for choice in choices])
-            if material.skipped:
-                directory.write_skipped(material.skipped)
-            if material.notes:
-                directory.write_json("notes.json", material.notes)
-            if keep_data and source is not None:
-                directory.write_data(source)
-            about_weights = {"weights": str(weights)} if weights else {}
-            directory.write_json("env.json", environment(material.train.labels.device) | about_weights)
-            if material.noise is not None and material.true_labels is not None:
-                save_noise(directory.noise, material.noise, material.true_labels)
+            write_start(directory, job, material, choices, weights, source if keep_data else None)
             save_last(directory, copies(state), [], material, job)
 
         directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
@@ -117,16 +123,8 @@ class Run:
         job = same_job(directory, job, trust_net=trust_net)
         found = restore(directory, job, to_train=to_train)
         choices = [Choice(**values) for values in directory.read_choices()]
-        return cls(
-            job,
-            directory,
-            found.material,
-            found.state,
-            found.rows,
-            saved_epoch=found.state.epoch,
-            choices=choices,
-            extended_after=found.extended_after,
-        )
+        trained = found.material, found.state, found.rows, found.state.epoch
+        return cls(job, directory, *trained, choices=choices, extended_after=found.extended_after)
 
     def extend(self, num_epochs: int) -> None:
         """Give a finished run more epochs, on disk at once (runs/extension.py has the rule); `train` trains them.
@@ -168,15 +166,6 @@ class Run:
             yield
         finally:
             self.state.load_nets(last)
-
-    @property
-    def skipped_words(self) -> str | None:
-        """A sentence on the skipped files: how many, where they are listed, and the first; None without any."""
-        skipped = self.material.skipped
-        if not skipped:
-            return None
-        where = self.directory.path / "skipped.csv"
-        return f"skipped {len(skipped)} of the files, all listed in {where}; {skipped[0].path}: {skipped[0].reason}"
 
     @property
     def kept_epoch(self) -> int:
@@ -256,9 +245,15 @@ class Run:
 
     def predict_proba(self, samples: Any) -> NDArray[np.float32]:
         """Probabilities (N, C) by the nets of the kept epoch, as `Model.predict_proba`."""
+        return self._saved_model().predict_proba(samples)
+
+    def predict(self, samples: Any) -> NDArray[np.str_]:
+        """The names (N,) of the most likely classes, as `Model.predict`."""
+        return self._saved_model().predict(samples)
+
+    def _saved_model(self) -> Model:
         s = self.job.settings
-        model = Model.from_pretrained(self.directory.path, s.device, trust_net=self.job.names_code)
-        return model.predict_proba(samples)
+        return Model.from_pretrained(self.directory.path, s.device, trust_net=self.job.names_code)
 
     def label_issues(self) -> LabelIssues:
         """The method's opinion of every given label, by the nets of the kept epoch."""
