@@ -48,7 +48,7 @@ SOURCES: list[tuple[str, str, str, Settings]] = [
     ("table2", "pencil", "cifar10", {"lr": 0.03, "compatibility_weight": 0.0, "entropy_weight": 0.4}),
     ("table2", "incv", "cifar10", {"num_rounds": 4, "round_share": 50 / 400, "noise_pattern": "estimated"}),
     ("table3", "mlnt", "clothing1m", {"rounds": 3, "inner_lr": 0.02, "lr": 8e-4, "balanced_batches": 0}),
-    ("table3", "pencil", "clothing1m", {"epochs": 25, "compatibility_weight": 0.08, "entropy_weight": 0.8}),
+    ("table3", "pencil", "clothing1m", {"epochs": 25, "compatibility_weight": 0.08, "balanced_batches": 0}),
     ("table3", "meta_cleaner", "clothing1m", {"epochs": 80, "lr": 0.002, "lr_drop_epoch": 40, "group_size": 5}),
     ("table3", "m_correction", "clothing1m", {"epochs": 80, "lr": 0.002, "alpha": 32.0}),  # not DivideMix's alpha
     ("table4", "co_teaching", "webvision", {"net": "inception_resnet_v2", "epochs": 100, "lr": 0.01}),

@@ -139,7 +139,7 @@ PUBLISHED: dict[str, Mapping[str, Any]] = {
     },
     "clothing1m": {
         **{"epochs": 25, "batch_size": 16, "lr": 1.2e-3, "final_lr": 5e-4, "weight_decay": 1e-3},
-        **{"correct_from": 0.2, "final_from": 0.6},
+        **{"correct_from": 0.2, "final_from": 0.6, "balanced_batches": 0},  # every sample once in an epoch
         **{"compatibility_weight": 0.08, "entropy_weight": 0.8, "label_lr": 1750.0},
     },
 }
