@@ -22,6 +22,7 @@ from dividemix.commands import (
     relabel,
     reproduce,
     resume,
+    review,
     share,
     sweep,
     train,
@@ -31,7 +32,10 @@ from dividemix.engine.processes import is_lost_process, rank
 from dividemix.errors import DivergedError, InputError
 from dividemix.version import __version__
 
-_ORDER = (train, resume, compare, evaluate, predict, export, share, relabel, presets, methods, sweep, reproduce, data)
+_ORDER = (
+    *(train, resume, compare, evaluate, predict, export, share, review, relabel),
+    *(presets, methods, sweep, reproduce, data),
+)
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
 

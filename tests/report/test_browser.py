@@ -8,6 +8,7 @@ import csv
 import dataclasses
 import json
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +21,13 @@ from invented import fashion_content, fashion_shown, invented_content
 from PIL import Image
 
 from dividemix.data.readers.table import list_table
+from dividemix.relabel.corrections import read_corrections
 from dividemix.relabel.relabel import Relabelled, relabel
+from dividemix.relabel.stored_review import Sample, StoredReview
 from dividemix.report.content import PageContent
 from dividemix.report.page import render
+from dividemix.report.pictures import Pictures
+from dividemix.report.review_server import ReviewServer
 from dividemix.report.shown import Shown, image, row, text
 from dividemix.report.thumbnails import encode
 
@@ -622,3 +627,86 @@ def test_on_a_phone_labels_stand_apart_and_nothing_scrolls_inside(browser: Any, 
     assert len(inner) == 2
     assert all(hidden <= 1 for hidden, _ in inner)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[ReviewServer]:
+    """The server of a run whose samples have hostile names; two of them have files."""
+    content = dataclasses.replace(hostile_content(), can_add_classes=True)
+    assert content.paths is not None
+    suggested = content.probs.argmax(axis=1)
+    samples = {
+        i: Sample(content.paths[i], HOSTILE[content.labels[i]], HOSTILE[suggested[i]])
+        for i in range(len(content.labels))
+    }
+    Image.new("RGB", (900, 600), (200, 30, 30)).save(tmp_path / "photo.png")
+    order = np.lexsort((content.label_score, ~content.is_issue)).tolist()
+    review = StoredReview(tmp_path / "corrections.csv", samples, HOSTILE, can_add_classes=True)
+    pictures = Pictures({order[0]: tmp_path / "photo.png"}, lambda i: np.full((8, 8, 3), i, np.uint8))
+    with ReviewServer(content, pictures, review, {"saved_to": "corrections.csv", "apply": HOSTILE[0]}) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+def actions(folder: Path) -> dict[int, str]:
+    """What is on the disk."""
+    file = folder / "corrections.csv"
+    return {one.index: one.action for one in read_corrections(file)} if file.exists() else {}
+
+
+def test_the_server_saves_each_decision_at_once_and_two_tabs_lose_none(
+    browser: Any, served: ReviewServer, tmp_path: Path
+) -> None:
+    browser.get("about:blank")
+    browser.get_log("browser")
+    media(browser, 1280, 800, dark=False)
+    browser.get(served.url)
+    first, samples = browser.current_window_handle, shown(browser)
+    index = [sample["index"] for sample in samples]
+    button(browser, "Start reviewing").click()
+    press(browser, "k", "d")
+    assert until(lambda: actions(tmp_path) == {index[0]: "keep", index[1]: "delete"})
+    browser.switch_to.new_window("tab")
+    browser.get(served.url)
+    assert progress(browser).startswith("2 of ")
+    button(browser, "Continue").click()
+    press(browser, "m")
+    assert until(lambda: len(actions(tmp_path)) == 3)
+    browser.switch_to.window(first)
+    press(browser, Keys.ARROW_RIGHT, "s")  # the first tab does not know of the second one's decision yet
+    both = {index[0]: "keep", index[1]: "delete", index[2]: "ambiguous", index[3]: "skip"}
+    assert until(lambda: actions(tmp_path) == both)
+    assert until(lambda: progress(browser).startswith("4 of "))
+    press(browser, "u")
+    assert until(lambda: actions(tmp_path) == {k: v for k, v in both.items() if k != index[3]})
+    press(browser, Keys.HOME, "z")
+    size = "const image = document.querySelector('#large img'); return [image.naturalWidth, image.naturalHeight]"
+    assert until(lambda: browser.execute_script(size) == [900, 600])
+    assert browser.find_element(By.CSS_SELECTOR, "#large a").get_attribute("href") == f"{served.url}original/{index[0]}"
+    press(browser, "z")
+    number = len(samples) - 3
+    button(browser, f"Keep all {number}").click()
+    assert until(lambda: len(actions(tmp_path)) == len(samples))
+    assert HOSTILE[0] in browser.find_element(By.CLASS_NAME, "progress-line").text
+    assert browser.get_log("browser") == []
+    browser.refresh()
+    assert progress(browser) == f"{len(samples)} of {len(samples)} reviewed"
+
+    # What is decided while the server is away is sent when it answers again.
+    browser.execute_script(
+        "window.answering = window.fetch; window.fetch = () => Promise.reject(new TypeError('away'))"
+    )
+    button(browser, "Continue").click()
+    press(browser, "d")
+    note = browser.find_element(By.CSS_SELECTOR, ".progress-line .note")
+    assert until(note.is_displayed)
+    assert "The server does not answer" in note.text
+    assert actions(tmp_path)[index[0]] == "keep"
+    browser.execute_script("window.fetch = window.answering; window.dispatchEvent(new Event('focus'))")
+    assert until(lambda: actions(tmp_path)[index[0]] == "delete")
+    assert until(lambda: not note.is_displayed())
+    browser.switch_to.window(next(handle for handle in browser.window_handles if handle != first))
+    browser.close()
+    browser.switch_to.window(first)
+    browser.get("about:blank")

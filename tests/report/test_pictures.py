@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dividemix.data.assemble import Listing
+from dividemix.data.image_files import MadeWhenRead
+from dividemix.data.originals import Originals
 from dividemix.report.pictures import Pictures, matched
 from dividemix.report.thumbnails import encode
 
@@ -48,8 +51,11 @@ def test_images_inside_a_table_have_no_link() -> None:
 
 def test_a_file_belongs_to_a_sample_by_its_row_and_its_name() -> None:
     """Data that has changed since the training shows nobody else's picture."""
-    originals = {row: (f"{row}.png", Path(f"{row}.png")) for row in (0, 2, 5)}
+    names = ["0.png", "2.png", "5.png"]
+    files = MadeWhenRead(3, lambda place: Path(names[place]))
+    originals = Originals(Listing(where="", files=files, paths=names, labels=["a"] * 3, rows=[0, 2, 5]))
     rows = np.array([5, 0, 1])
-    assert matched(originals, rows, ("5.png", "0.png", "1.png")) == {0: Path("5.png"), 1: Path("0.png")}
-    assert matched(originals, rows, ("5.png", "other.png", "1.png")) == {0: Path("5.png")}
-    assert matched(originals, rows, None) == {0: Path("5.png"), 1: Path("0.png")}
+    assert dict(matched(originals, rows, ("5.png", "0.png", "1.png"))) == {0: Path("5.png"), 1: Path("0.png")}
+    assert dict(matched(originals, rows, ("5.png", "other.png", "1.png"))) == {0: Path("5.png")}
+    assert dict(matched(originals, rows, None)) == {0: Path("5.png"), 1: Path("0.png")}
+    assert matched(None, rows, None) == {}

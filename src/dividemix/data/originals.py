@@ -1,6 +1,6 @@
 """The image files of a run's samples as they were given, found again by its settings. No image is opened."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -8,26 +8,47 @@ from typing import Any
 from dividemix.data.assemble import Listing
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.images import ImageLike
+from dividemix.data.readers.coco import list_coco
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
 from dividemix.data.readers.vote_columns import VoteColumns
 
-_TABLES = {".csv": list_table, ".tsv": list_table, ".parquet": list_parquet}
+_TABLES: dict[str, Callable[..., tuple[Listing, Listing | None]]] = {
+    ".csv": list_table,
+    ".tsv": list_table,
+    ".parquet": list_parquet,
+    ".json": list_coco,
+}
 _OF_TABLES = ("path_column", "label_column", "image_root")  # settings that say how to read a table
 
 
-def originals(settings: Mapping[str, Any]) -> dict[int, tuple[str, ImageLike]]:
-    """Row -> name and file of each training sample, for the data that the settings of a job name.
+class Originals(Mapping[int, ImageLike]):
+    """The image files of training samples by their row, the position in the data as given; `names` has their names."""
 
-    The row is the sample's position in the data as given. Empty for data without image files, such as arrays. Raises
-    InputError if the data cannot be read.
+    def __init__(self, listing: Listing):
+        rows = range(len(listing.files)) if listing.rows is None else listing.rows
+        self._files, self._place = listing.files, {row: place for place, row in enumerate(rows)}
+        self.names = {row: listing.paths[place] for row, place in self._place.items()}
+
+    def __getitem__(self, row: int) -> ImageLike:
+        return self._files[self._place[row]]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._place)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+
+def originals(settings: Mapping[str, Any]) -> Originals | None:
+    """The image files of the data that the settings of a job name; None for data without files, such as arrays.
+
+    Raises:
+        InputError: if the data cannot be read.
     """
     listing = _listing(settings)
-    if listing is None:
-        return {}
-    rows = range(len(listing.files)) if listing.rows is None else listing.rows
-    return {row: (listing.paths[i], listing.files[i]) for i, row in enumerate(rows)}
+    return None if listing is None else Originals(listing)
 
 
 def _listing(settings: Mapping[str, Any]) -> Listing | None:

@@ -5,10 +5,21 @@ Shapes: N training samples, C classes, K networks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dividemix.data.builtin import BUILT_IN
+
+# Files whose labels are numbers of classes, or can be.
+_NUMBERED = (".npz", ".npy", ".parquet", ".arrow", ".feather", ".json")
+
+
+def can_add_classes(data: str) -> bool:
+    """Whether corrections of the data may name a new class."""
+    return data not in BUILT_IN and Path(data).suffix.lower() not in _NUMBERED
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,31 +1,22 @@
 """The page of a finished run: report.html in its directory."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from dividemix import atomic
-from dividemix.data.builtin import BUILT_IN
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
 from dividemix.errors import InputError
 from dividemix.judging.records import RunSummary
 from dividemix.planning.material import Material
-from dividemix.report.content import PageContent
+from dividemix.report.content import PageContent, can_add_classes
 from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, matched
 from dividemix.report.shown import image
 from dividemix.runs.run import Run
-
-_NUMBERED = (
-    ".npz",
-    ".npy",
-    ".parquet",
-    ".arrow",
-    ".feather",
-    ".json",
-)  # files whose labels are numbers of classes, or can be
 
 
 def write_report(run: Run) -> Path:
@@ -45,7 +36,7 @@ def write_report(run: Run) -> Path:
 def _pictures(run: Run) -> Pictures:
     """The pictures of the run's samples."""
     everything, material = run.material.everything, run.material
-    files: dict[int, ImageLike] = {}
+    files: Mapping[int, ImageLike] = {}
     with suppress(InputError, OSError):  # the data is gone: the pixels that were trained on are still known
         files = matched(originals(run.job.values()), material.rows, material.paths)
     return Pictures(files, lambda i: everything.pixels(np.array([i]))[0])
@@ -77,7 +68,7 @@ def page_content(run: Run) -> PageContent:
         noise_matrix=issues.noise_matrix,
         paths=material.paths,
         sample_rows=material.rows,
-        can_add_classes=job.data not in BUILT_IN and Path(job.data).suffix.lower() not in _NUMBERED,
+        can_add_classes=can_add_classes(job.data),
         true_labels=material.true_labels,
         kept_epoch=summary["kept_epoch"],
         num_skipped=len(material.skipped),

@@ -1,7 +1,7 @@
 """The pictures of a run's samples: from their files, whole and upright, or the pixels that were trained on."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.images import ImageLike, UnreadableImage
+from dividemix.data.originals import Originals
 from dividemix.report.thumbnails import LARGE, SMALL, encode, encode_file
 
 
@@ -51,8 +52,30 @@ class Pictures:
 
 
 def matched(
-    originals: Mapping[int, tuple[str, ImageLike]], rows: NDArray[np.int64], paths: tuple[str, ...] | None
-) -> dict[int, ImageLike]:
+    originals: Originals | None, rows: NDArray[np.int64], paths: tuple[str, ...] | None
+) -> Mapping[int, ImageLike]:
     """The file of each sample i, which is in row rows[i] of the data and has the name paths[i]; none of other names."""
-    found = ((i, originals.get(row)) for i, row in enumerate(rows.tolist()))
-    return {i: one[1] for i, one in found if one is not None and (paths is None or one[0] == paths[i])}
+    if originals is None:
+        return {}
+    names = originals.names
+    same = {i: row for i, row in enumerate(rows.tolist()) if row in names and (paths is None or names[row] == paths[i])}
+    return _Renamed(originals, same)
+
+
+class _Renamed(Mapping[int, ImageLike]):
+    """Files under other keys. A file may be made when it is read, such as a crop, so none is read here."""
+
+    def __init__(self, files: Mapping[int, ImageLike], keys: Mapping[int, int]):
+        self._files, self._keys = files, keys
+
+    def __getitem__(self, key: int) -> ImageLike:
+        return self._files[self._keys[key]]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
