@@ -14,6 +14,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 default_role = "literal"  # docstrings write `name`
 html_theme = "furo"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
 
 myst_heading_anchors = 4  # links such as data.md#tables, as GitHub makes them

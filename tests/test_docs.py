@@ -86,7 +86,8 @@ def test_the_contents_of_the_site_have_every_page() -> None:
     """sphinx-build warns of a page that no toctree names, and tests/test_site.py fails then."""
     trees = [content for info, content in FENCE.findall(text_of("docs/index.md")) if info == "{toctree}"]
     listed = [line for tree in trees for line in tree.splitlines() if line and not line.startswith(":")]
-    pages = {f"docs/{line}.md" for line in listed if "*" not in line}
+    names = [re.sub(r".* <(.*)>", r"\1", line) for line in listed if "*" not in line]
+    pages = {f"docs/{name}.md" for name in names}
     assert pages == PAGES.keys() - {"README.md", "docs/index.md"}
 
 
