@@ -28,6 +28,7 @@ class NoiseSpec:
     kind: str  # A key of KINDS
     rate: float = 0.0  # Nominal rate in [0, 1]; unused by the kinds none, matrix and file
     path: Path | None = None  # Only for the kinds matrix and file
+    of: str = ""  # Which labels of the kind human; the other data of the kind open_set
 
     def __post_init__(self) -> None:
         """Raise InputError for an unknown kind, a rate outside [0, 1], and a path that is missing or superfluous."""
@@ -38,6 +39,13 @@ class NoiseSpec:
         if (self.path is not None) != (self.kind in FILE_KINDS):
             takes = "a file" if self.path is None else "no file"
             raise InputError(f"noise {self.kind} takes {takes}: use {_usage(self.kind)}")
+        if bool(self.of) != (self.kind in ("human", "open_set")):
+            raise InputError(f"noise {self.kind} is incomplete, or says too much: use {_usage(self.kind)}")
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the labels come from a file, which may be gone when a run is resumed."""
+        return self.kind in (*FILE_KINDS, "human")
 
 
 def parse_noise(text: str) -> NoiseSpec:
@@ -51,11 +59,16 @@ def parse_noise(text: str) -> NoiseSpec:
         raise InputError(f"noise {text!r} is incomplete: use {_usage(kind)}")
     if kind in FILE_KINDS:
         return NoiseSpec(kind, path=Path(argument))
+    if kind == "human":
+        return NoiseSpec(kind, of=argument)
+    of = ""
+    if kind == "open_set":
+        argument, _, of = argument.partition(":")
     try:
         rate = float(argument)
     except ValueError:
         raise _rate_error(kind, argument) from None
-    return NoiseSpec(kind, rate)
+    return NoiseSpec(kind, rate, of=of)
 
 
 def add_noise(
@@ -66,12 +79,14 @@ def add_noise(
     seed: int,
     similar: Mapping[int, int] | None = None,
     samples: Samples | None = None,
+    human: Labels | None = None,
 ) -> NoisyLabels:
     """The true labels (N,) with noise, drawn from PCG64(seed).
 
     Equal arguments give equal labels. With one seed, the samples chosen at a lower rate are a subset of those chosen
     at a higher rate (not with kind "instance"). `similar` maps a class to the class it is mistaken for; asymmetric
-    noise needs it. Instance noise needs the `samples`, images or vectors. Kind "file" draws nothing: kind, rate and
+    noise needs it. Instance noise needs the `samples`, images or vectors. Kind "human" gives the labels `human` (N,).
+    Kind "open_set" changes no label: it replaces images (data/open_set.py). Kind "file" draws nothing: kind, rate and
     seed of the result are those of the file. Raises InputError for labels that are not N >= 1 integers in [0, C), fewer
     than two classes, a negative seed, a missing map, missing samples, or a file for other data.
     """
@@ -88,7 +103,7 @@ def add_noise(
         raise InputError(
             f"labels go from {low} to {high}: with {num_classes} classes, they must be from 0 to {num_classes - 1}"
         )
-    task = _Task(true_labels.astype(np.int64), spec, num_classes, similar, samples)
+    task = _Task(true_labels.astype(np.int64), spec, num_classes, similar, samples, human)
     make = KINDS[spec.kind]
     if make is None:
         assert spec.path is not None
@@ -106,6 +121,7 @@ class _Task:
     num_classes: int
     similar: Mapping[int, int] | None
     samples: Samples | None
+    human: Labels | None
 
 
 def _at_rate(propose: Callable[[_Task, np.random.Generator], Labels]) -> "_Kind":
@@ -164,8 +180,15 @@ def _matrix(task: _Task, rng: np.random.Generator) -> tuple[Labels, float]:
     return labels, float(np.mean(1 - matrix.diagonal()[task.true_labels]))
 
 
+def _human(task: _Task, rng: np.random.Generator) -> tuple[Labels, float]:
+    """Labels that people gave: nothing is drawn, and nobody asked for a rate."""
+    assert task.human is not None
+    return task.human, float(np.mean(task.human != task.true_labels))
+
+
 def _usage(kind: str) -> str:
-    return kind if kind == "none" else f"{kind}:{'FILE' if kind in FILE_KINDS else 'RATE'}"
+    words = {"none": "none", "human": "human:worst", "open_set": "open_set:RATE:DATA"}
+    return words.get(kind, f"{kind}:{'FILE' if kind in FILE_KINDS else 'RATE'}")
 
 
 def _rate_error(kind: str, rate: object) -> InputError:
@@ -183,6 +206,8 @@ KINDS: dict[str, _Kind | None] = {
     "asymmetric": _at_rate(_similar_class),
     "pair_flip": _at_rate(lambda task, rng: (task.true_labels + 1) % task.num_classes),
     "instance": _instance,
+    "human": _human,
+    "open_set": lambda task, rng: (task.true_labels, float(task.spec.rate)),
     "matrix": _matrix,
     "file": None,  # the labels are in the file
 }

@@ -75,8 +75,8 @@ class Job(Settings):
     )
     noise: str = setting(
         "none",
-        "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, instance:0.4, matrix:FILE,"
-        " file:FILE",
+        "noise to add: symmetric:0.5, symmetric_other:0.4, asymmetric:0.4, pair_flip:0.3, instance:0.4,"
+        " human:worst, open_set:0.3:DATA, matrix:FILE, file:FILE",
         "KIND:RATE",
     )
     holdout: float = setting(

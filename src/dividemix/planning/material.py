@@ -17,7 +17,7 @@ from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.data.image_files import fingerprint
-from dividemix.data.noise import NoiseSpec, NoisyLabels, add_noise, parse_noise
+from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import is_table, read_source, with_samples_of
 from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
@@ -28,6 +28,7 @@ from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
 from dividemix.planning.encoding import encode_source, encoder_of, image_side
 from dividemix.planning.job import Job
+from dividemix.planning.noisy import with_noise
 
 SampleData = ArrayData | FeatureData
 _MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
@@ -37,7 +38,7 @@ _MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
 class Material:
     """Data of a run: N samples with given labels, n of which train.
 
-    `true_labels` (N,) is None if they are unknown, `noise` if none was added.
+    `true_labels` (N,) is None if they are unknown, -1 for a sample of no class; `noise` is None if none was added.
     """
 
     classes: tuple[str, ...]
@@ -135,20 +136,7 @@ def gather(
     """
     spec = noise_spec or parse_noise(job.noise)
     source = source or read(job)
-    labels, true_labels, noise = source.train_labels, source.true_labels, None
-    if spec.kind != "none":
-        if true_labels is not None and not np.array_equal(labels, true_labels):
-            raise InputError(f"noise {job.noise}: {job.data} has noisy labels already; set noise to none")
-        true_labels = labels
-        noise = add_noise(
-            true_labels,
-            spec,
-            num_classes=len(source.classes),
-            seed=job.settings.seed,
-            similar=source.similar,
-            samples=source.train_images,
-        )
-        labels = noise.labels
+    source, labels, true_labels, noise = with_noise(job, source, spec)
     mean, std, hold, hold_to_train = _holders(job, source, device)
     everything = hold_to_train(source.train_images, labels)
     if isinstance(everything, FeatureData) and source.encoding is not None:

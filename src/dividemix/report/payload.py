@@ -112,7 +112,7 @@ def _suspects(
                 "path": None if content.paths is None else content.paths[i],
                 "given": int(content.labels[i]),
                 "suggested": likely[0],
-                "true": None if content.true_labels is None else int(content.true_labels[i]),
+                "true": _true_label(content, i),
                 "likely": [[label, _short(content.probs[i, label])] for label in likely],
                 "score": _short(content.label_score[i]),
                 "flagged": bool(content.is_issue[i]),
@@ -139,3 +139,9 @@ def _short(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.4g}") if math.isfinite(value) else None
     return value
+
+
+def _true_label(content: PageContent, i: int) -> int | None:
+    """The number of a sample's true class; None if it is unknown, or the sample belongs to no class."""
+    label = None if content.true_labels is None else int(content.true_labels[i])
+    return None if label is None or label < 0 else label

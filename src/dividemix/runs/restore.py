@@ -51,7 +51,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     except InputError as error:
         raise advised(error, START_AGAIN) from error.__cause__
     noise = parse_noise(job.noise)
-    if noise.path is not None:  # that file may be gone: the run has a copy
+    if noise.is_read:  # that file may be gone: the run has a copy
         noise = NoiseSpec("file", path=directory.noise)
     _, material, state = prepare(job, noise=noise, to_train=to_train)
     if directory.data.is_file():

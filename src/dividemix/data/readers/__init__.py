@@ -8,6 +8,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dividemix.data.assemble import Listing, assemble, with_test
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import numbered
@@ -128,6 +131,26 @@ def with_samples_of(
         samples, numbers = other.train_images, other.train_labels
     number = numbered([other.classes[label] for label in numbers], source.classes, f"{data}: test labels")
     return dataclasses.replace(source, test_images=samples, test_labels=number)
+
+
+def training_images_like(source: Source, data: str, *, memory_gb: float = 4.0) -> NDArray[np.uint8]:
+    """The training images (M, H, W, K) of another folder, table or .npz file, in the size of the source's images.
+
+    Raises InputError if they cannot be read, are vectors, or do not fit in `memory_gb`.
+    """
+    _check_exists(data)
+    if _suffix(data) == ".npz":
+        images = read_npz(Path(data), memory_gb=memory_gb).train_images
+    else:
+        listing, _ = _listings(data)
+        known = dataclasses.replace(listing, labels=[source.classes[0]] * len(listing.files))  # no class matters here
+        bare = dataclasses.replace(source, test_images=None, test_labels=None)
+        found = with_test(bare, known, memory_gb=memory_gb).test_images
+        assert found is not None
+        images = found
+    if not isinstance(images, np.ndarray) or images.ndim != 4:
+        raise InputError(f"{data}: must have images that fit in memory: raise memory_gb, or use less data")
+    return images
 
 
 def _array_reader(

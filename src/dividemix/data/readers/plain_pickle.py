@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from dividemix.errors import InputError
 
 
-def read_plain_pickle(content: bytes, where: str) -> dict[str, Any]:
+def read_plain_pickle(content: bytes, where: str, what: str = "CIFAR batch") -> dict[str, Any]:
     """The dict in a pickle (protocol 2 to 5, by Python 2 or 3): keys as str, arrays as numpy arrays.
 
-    Byte strings of Python 2 become str, byte by byte (latin-1). Raises InputError, starting with `where`, for anything
-    but such a dict of plain content.
+    Byte strings of Python 2 become str, byte by byte (latin-1). Raises InputError, starting with `where` and naming
+    `what` was expected, for anything but such a dict of plain content.
     """
     try:
         found = _run(content)
@@ -32,9 +32,9 @@ def read_plain_pickle(content: bytes, where: str) -> dict[str, Any]:
             raise ValueError("an array without content")
         return {key: value.value if isinstance(value, _Array) else value for key, value in found.items()}
     except ValueError as error:
-        raise InputError(f"{where}: truncated or not a CIFAR batch: {' '.join(str(error).split())}") from error
+        raise InputError(f"{where}: truncated or not a {what}: {' '.join(str(error).split())}") from error
     except (LookupError, TypeError, OverflowError, MemoryError) as error:
-        raise InputError(f"{where}: truncated or not a CIFAR batch: damaged pickle ({type(error).__name__})") from error
+        raise InputError(f"{where}: truncated or not a {what}: damaged pickle ({type(error).__name__})") from error
 
 
 @dataclass(frozen=True)
