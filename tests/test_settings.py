@@ -24,6 +24,7 @@ INTEGERS = {  # field: smallest allowed
     "num_views": 1,
     "rampup_epochs": 0,
     "crop_padding": 0,
+    "head_epochs": 0,
     "crop_size": 0,
     "balanced_batches": 0,
     "seed": 0,
@@ -43,6 +44,7 @@ SWITCHES = (
     "lambda_u_auto",
     "labeled_only",
     "flip",
+    "sync_batchnorm",
 )
 CHOICES = {
     "lr_schedule": {"step", "cosine"},

@@ -26,7 +26,7 @@ _GROUND = (
     "errors",
     "foreign",
     "lazy",
-    "lock",
+    "lock", "optional",
     "settings",
     "stored",
     "version",

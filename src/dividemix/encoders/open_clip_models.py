@@ -5,8 +5,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from dividemix.encoders.encoder import ImageEncoder, Preprocessing
-from dividemix.encoders.optional import import_optional, loading
 from dividemix.errors import InputError
+from dividemix.optional import import_optional, loading
 
 _ADVICE = "check the names (open_clip.list_pretrained()), or give a file: open_clip:MODEL/weights.safetensors"
 

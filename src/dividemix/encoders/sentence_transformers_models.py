@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dividemix.encoders.encoder import Encoder, Sample, weights_digest
-from dividemix.encoders.optional import import_optional, loading
+from dividemix.optional import import_optional, loading
 
 _ADVICE = "check the name, connect to the network once, or give a folder: sentence-transformers:FOLDER"
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from dividemix.encoders.encoder import ImageEncoder, Preprocessing
-from dividemix.encoders.optional import import_optional, loading
 from dividemix.nets.weights import load_weights
+from dividemix.optional import import_optional, loading
 
 _ADVICE = "check the name (timm.list_models()), or give a file: timm:MODEL=weights.safetensors"
 

@@ -6,8 +6,8 @@ from typing import Any
 from torch import nn
 
 from dividemix.encoders.encoder import ImageEncoder, Preprocessing
-from dividemix.encoders.optional import import_optional, loading
 from dividemix.nets.weights import load_weights
+from dividemix.optional import import_optional, loading
 
 _ADVICE = "check the name (torchvision.models.list_models()), or give a file: torchvision:MODEL=weights.pth"
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dividemix.encoders.encoder import IMAGENET, Encoder, ImageEncoder, Preprocessing, Sample, weights_digest
-from dividemix.encoders.optional import import_optional, loading
+from dividemix.optional import import_optional, loading
 
 _ADVICE = "check the name, connect to the network once, or give a folder that has the model: transformers:FOLDER"
 _MAX_TOKENS = 512

@@ -18,6 +18,9 @@ class ScheduleSettings(Settings):
     balanced_batches: int = setting(
         0, "mini-batches drawn for an epoch, with balanced given labels as far as possible; 0: all samples", low=0
     )
+    head_epochs: int = setting(
+        0, "epochs at the start that train only the last layer, for a net with pretrained weights", low=0
+    )
     lr: float = setting(0.02, "learning rate of SGD", above=0)
     lr_schedule: Literal["step", "cosine"] = setting(
         "step", "step: the rate is divided by 10 after lr_drop_epoch and lr_second_drop; cosine: it falls to zero"

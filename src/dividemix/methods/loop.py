@@ -7,9 +7,10 @@ from dataclasses import replace
 import torch
 
 from dividemix.engine import processes
-from dividemix.engine.state import State
+from dividemix.engine.state import Learner, State
 from dividemix.errors import DivergedError, InputError
 from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase, TrainingSets
+from dividemix.nets.weights import find_head
 
 
 def start(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> None:
@@ -30,6 +31,11 @@ def fit(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> 
 def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> EpochReport:
     """Train for one epoch. Raises DivergedError if a loss or a weight stops being finite."""
     phase = phase_at(method.phases(s), state.epoch)
+    if s.head_epochs:
+        if method.double_backward or processes.count() > 1:
+            raise InputError(f"head_epochs is {s.head_epochs}: this method, or several processes, cannot use it: set 0")
+        for learner in state.learners:
+            train_head_only(learner, state.epoch < s.head_epochs)
     device = sets.train.labels.device
     state.progress.start_clock(device)
     for learner in state.learners:
@@ -48,6 +54,18 @@ def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSetting
     state.check_finite()
     state.epoch = number
     return replace(report, epoch=number, phase=phase.name, selects=phase.selects, seconds=state.progress.stop_clock())
+
+
+def train_head_only(learner: Learner, only: bool) -> None:
+    """Let training change the last linear layer of the net only, or all of it."""
+    head, _ = find_head(learner.net)
+    moments = learner.optimizer.state
+    for name, weight in learner.net.named_parameters():
+        weight.requires_grad_(not only or name.startswith(f"{head}."))
+    if not only and any(moment.get("momentum_buffer") is not None for moment in moments.values()):
+        for weight in learner.net.parameters():  # a fused step needs all moments or none
+            if moments[weight].get("momentum_buffer") is None:
+                moments[weight]["momentum_buffer"] = torch.zeros_like(weight)
 
 
 def phase_at(phases: tuple[Phase, ...], epoch: int) -> Phase:

@@ -12,6 +12,7 @@ from dividemix.foreign import import_foreign, is_foreign
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
 from dividemix.nets.linear import Fourier, Linear
 from dividemix.nets.mlp import MLP
+from dividemix.nets.packages import is_packaged, packaged_factory
 from dividemix.nets.preact_resnet import PreActResNet
 from dividemix.nets.resnet import ResNet50
 from dividemix.nets.settings import NetSettings
@@ -45,6 +46,8 @@ def build_net(s: NetSettings, *, num_classes: int, image_shape: tuple[int, ...],
                 logits = net.eval()(samples)
             if tuple(logits.shape) != (2, num_classes):
                 raise TypeError(f"logits of two samples have shape {tuple(logits.shape)}, not (2, {num_classes})")
+        except InputError:
+            raise
         except Exception as error:  # a foreign factory may raise anything
             first_line = (str(error).splitlines() or [""])[0]
             raise InputError(
@@ -57,8 +60,11 @@ def _find_factory(name: str) -> Callable[..., nn.Module]:
     """The factory of the net of that name. Raises InputError if there is none."""
     if name in NETS:
         return NETS[name]
+    if is_packaged(name):
+        return packaged_factory(name)
     if not is_foreign(name):
-        raise InputError(f"unknown net {name!r}: use {', '.join(NETS)}, or your own as package.module:function")
+        known = f"{', '.join(NETS)}, timm:NAME, torchvision:NAME"
+        raise InputError(f"unknown net {name!r}: use {known}, or your own as package.module:function")
     factory: Callable[..., nn.Module] = import_foreign("net", name)
     return factory
 

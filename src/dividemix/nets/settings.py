@@ -14,7 +14,7 @@ class NetSettings(Settings):
     net: str = setting(
         "preact_resnet18",
         "network: preact_resnet18, resnet50, inception_resnet_v2, small_cnn; for vectors mlp, linear, fourier;"
-        " or your own function that builds a network, as package.module:function",
+        " timm:NAME, torchvision:NAME; or your own function that builds a network, as package.module:function",
     )
     net_width: int = setting(64, "channels of the first stage (64 in the paper)", low=1)
     final_norm: bool = setting(False, "BatchNorm and ReLU before the pooling of a pre-activation net (He et al.)")
@@ -22,4 +22,4 @@ class NetSettings(Settings):
     @property
     def net_words(self) -> str:
         """The net in words, with its width if that is a setting of it."""
-        return self.net if self.net in FIXED_WIDTH else f"{self.net} of width {self.net_width}"
+        return self.net if self.net in FIXED_WIDTH or ":" in self.net else f"{self.net} of width {self.net_width}"

@@ -42,8 +42,12 @@ def load_weights(net: nn.Module, path: Path) -> WeightsReport:
     shape or name or is missing; all other tensors must be in the file, in the same shape. Raises InputError if the file
     cannot be read or does not fit; the net is then unchanged.
     """
-    stored = read_weights(path)
-    head, head_inputs = _head(net)
+    return take_weights(net, read_weights(path), path)
+
+
+def take_weights(net: nn.Module, stored: Mapping[str, Tensor], path: Path) -> WeightsReport:
+    """Put named tensors into net, as `load_weights`; `path` is where they come from, for messages."""
+    head, head_inputs = find_head(net)
     body, own_head = _split(net.state_dict(), head)
     needed = [name for name in body if not name.endswith(_COUNTER)]
     prefix = _find_prefix(stored, set(needed), path)
@@ -105,7 +109,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     return {name: value for name, value in content.items() if isinstance(name, str) and isinstance(value, Tensor)}
 
 
-def _head(net: nn.Module) -> tuple[str, int]:
+def find_head(net: nn.Module) -> tuple[str, int]:
     """The name of the net's last linear layer and the number of its inputs; an empty name if there is none."""
     linear = [(name, module.in_features) for name, module in net.named_modules() if isinstance(module, nn.Linear)]
     return linear[-1] if linear else ("", 0)

@@ -11,6 +11,7 @@ from dividemix.data.common_shape import LARGE
 from dividemix.data.source import Source
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
+from dividemix.methods import find_method
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.job import Job, known_to
 from dividemix.planning.material import read
@@ -35,7 +36,8 @@ def choose(
     on_cpu = device.type == "cpu"
     given = {name: value for name, value in given.items() if value is not None}
     can_resize = source is None and job.image_size is None
-    source = source or read(job, large_size=_CPU_SIZE if on_cpu and not job.weights else LARGE)
+    starts_trained = job.weights is not None or job.pretrained
+    source = source or read(job, large_size=_CPU_SIZE if on_cpu and not starts_trained else LARGE)
     if source.kind == "vectors":
         choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
     else:
@@ -59,8 +61,13 @@ def _for_images(
     """The images, read again if another size suits the machine, and settings that fit them."""
     is_large = min(source.median_size or source.train_images.shape[1:3]) > _LARGE
     choices = []
-    if is_large and (job.weights or not on_cpu):
-        choices += [Choice("net", "resnet50", "large images" + (", and weights to start from" if job.weights else ""))]
+    starts_trained = job.weights is not None or job.pretrained
+    if starts_trained and not find_method(job.method).double_backward:
+        choices += [Choice("head_epochs", 1, "pretrained weights: the new last layer is trained alone first")]
+    if is_large and (starts_trained or not on_cpu):
+        choices += [
+            Choice("net", "resnet50", "large images" + (", and weights to start from" if starts_trained else ""))
+        ]
     elif on_cpu:
         if is_large and can_resize:
             if source.train_images.shape[1] != _CPU_SIZE:  # a built-in set with its own size

@@ -84,6 +84,7 @@ class Job(Settings):
     )
     method: str = setting(DEFAULT_METHOD, "see dividemix methods; or your own as package.module:OBJECT", "NAME")
     weights: str | None = setting(None, "weights to start from: .safetensors, .pth", "FILE")
+    pretrained: bool = setting(False, "start from the pretrained weights of a net of timm or torchvision")
     settings: MethodSettings = dataclasses.field(default_factory=find_method(DEFAULT_METHOD).settings)
 
     @classmethod

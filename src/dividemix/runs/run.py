@@ -27,11 +27,12 @@ from dividemix.lock import exclusive
 from dividemix.methods import find_method
 from dividemix.methods.loop import train_one
 from dividemix.model.model import Model
-from dividemix.nets.weights import WeightsReport, load_weights
+from dividemix.nets.weights import WeightsReport
 from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
+from dividemix.planning.starting_weights import load_starting_weights
 from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
@@ -101,7 +102,7 @@ class Run:
         if not numbered:
             refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
         job, material, state = prepare(job, source)
-        weights, *_ = [load_weights(net, Path(job.weights)) for net in state.nets] if job.weights else [None]
+        weights = load_starting_weights(job, state.nets, material.shape)
 
         def fill(folder: Path) -> None:
             directory = RunDirectory(folder)
