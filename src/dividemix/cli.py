@@ -13,13 +13,16 @@ from typing import Any, NoReturn
 
 from dividemix.commands import (
     compare,
+    completion,
     data,
+    doctor,
     evaluate,
     export,
     methods,
     predict,
     presets,
     relabel,
+    report,
     reproduce,
     resume,
     review,
@@ -33,8 +36,8 @@ from dividemix.errors import DivergedError, InputError
 from dividemix.version import __version__
 
 _ORDER = (
-    *(train, resume, compare, evaluate, predict, export, share, review, relabel),
-    *(presets, methods, sweep, reproduce, data),
+    *(train, resume, compare, report, evaluate, predict, export, share, review, relabel),
+    *(presets, methods, sweep, reproduce, data, doctor, completion),
 )
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 
@@ -124,7 +127,9 @@ def _parser(words: Sequence[str]) -> _Parser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():
         added = commands.add_parser(name, help=command.HELP, epilog=getattr(command, "EPILOG", None))
-        if command is not train:
+        if command is completion:
+            completion.add(added, lambda: _parser(("train",)))
+        elif command is not train:
             command.add(added)
         elif name in words:  # its flags depend on the method that the words name
             train.add(added, words)
