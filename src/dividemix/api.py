@@ -17,10 +17,18 @@ from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
 from dividemix.runs.together import follow
+from dividemix.settings import Field, checked_path
 
 _OF_ARRAYS = (
     *("true_labels", "test", "test_labels", "classes", "annotators", "annotator_column"),
     *("path_column", "label_column", "features_column", "image_root", "image_size", "memory_gb"),
+)
+
+_ARGUMENTS = (
+    Field("preset", str, None, "", optional=True),
+    Field("minutes", float, None, "", optional=True),
+    Field("overwrite", bool, False, ""),
+    Field("progress", bool, True, ""),
 )
 
 
@@ -50,6 +58,9 @@ def train(
     Raises:
         InputError: if something is wrong with the data or a setting.
     """
+    for field in _ARGUMENTS:
+        field.checked({"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress}[field.name])
+    out = None if out is None else checked_path(out, "out")
     source = None
     if isinstance(data, str | os.PathLike) and isinstance(labels, str | os.PathLike):
         settings["labels"], labels = labels, None
@@ -74,10 +85,10 @@ def train(
             assert followed is not None
             return followed
         if out is not None:
-            refuse_existing(Path(out), overwrite=overwrite)  # before the data is read, which may take minutes
+            refuse_existing(out, overwrite=overwrite)  # before the data is read, which may take minutes
         plan = make_plan(given, preset=preset, minutes=minutes, source=source)
         run = Run.create(
-            Path("runs") / plan.name if out is None else Path(out),
+            Path("runs") / plan.name if out is None else out,
             plan.job,
             overwrite=overwrite,
             source=plan.source,
@@ -105,6 +116,8 @@ def find_label_issues(
     order. A sample that was not used (it cannot be read, or a limit excludes it) is not flagged. `settings` are those
     of `train`. No files are kept: use `train` to keep the model and the report.
     """
+    if kept := [name for name in ("out", "keep_data", "overwrite") if name in settings]:
+        raise InputError(f"{kept[0]} cannot be used here: no files are kept; use train to keep the run")
     settings.setdefault("progress", False)
     with TemporaryDirectory() as folder:
         run = train(data, labels, out=Path(folder) / "run", keep_data=False, **settings)

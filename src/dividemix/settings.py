@@ -7,9 +7,11 @@ groups of one training are joined by inheritance, so that every name is unique a
 import contextlib
 import dataclasses
 import math
+import os
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
@@ -134,6 +136,14 @@ def refuse_unknown(names: Iterable[Any], allowed: Iterable[str], where: str = ""
     for name in names:
         if name not in allowed:
             raise InputError(f"{where}unknown setting {name!r}; the settings are {', '.join(allowed)}")
+
+
+def checked_path(value: Any, name: str) -> Path:
+    """The path that an argument names. Raises InputError unless it is text or a path."""
+    path = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(path, str) or "\0" in path:
+        raise InputError(f"{name} is {shown(value)}: it must be a path")
+    return Path(path)
 
 
 def _is_utf8(text: str) -> bool:

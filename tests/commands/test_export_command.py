@@ -1,5 +1,6 @@
 """dividemix export against the file it must leave; what the file computes is tested with `model.export`."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ def test_the_file_is_where_it_should_be_and_its_difference_is_reported(
 ) -> None:
     assert main(["export", "run", "--format", "pt2", *flags]) == 0
     assert (tmp_path / out).read_bytes() == b"content"
-    assert f"{out}: probabilities differ by at most " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{out}: probabilities differ by at most " in printed
+    assert f"sha256 {hashlib.sha256(b'content').hexdigest()}\n" in printed
 
 
 def test_the_help_has_every_format(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,14 @@ there was one.
 
 import argparse
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,7 +30,10 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)  # before anything computes: a forked child has no other thread
 
+from crowds import crowds  # noqa: E402
+from damage import mutations  # noqa: E402
 from disturb import Place, kills, refusals  # noqa: E402
+from fuzzing import fuzzing  # noqa: E402
 from sandbox import adopt_orphans, quietly  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
 from tally import Tally  # noqa: E402
@@ -50,10 +56,33 @@ def _kills(top: Path, only: str, step: int) -> Iterator[Tally]:
 
 def _refusals(top: Path, only: str, step: int) -> Iterator[Tally]:
     for place in _places(top, only):
-        yield from refusals(place, step)
+        if place.scenario.name != "train" or only:  # it has the operations of "train short"
+            yield from refusals(place, step)
 
 
-PARTS: dict[str, Callable[[Path, str, int], Iterator[Tally]]] = {"kills": _kills, "refusals": _refusals}
+def _flips(top: Path, only: str, step: int) -> Iterator[Tally]:
+    """The flips of test_bit_flips.py: 600 for each kind of file."""
+    command = [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", str(HERE / "test_bit_flips.py")]
+    environment = os.environ | {"FAULTS": "all" if step == 1 else ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    for name, tried, noticed, harmless in re.findall(
+        r"^\.?(.*): (\d+) flips, (\d+) noticed, (\d+) harmless", done.stdout, re.MULTILINE
+    ):
+        if only in name:
+            ends = Counter({"noticed": int(noticed), "harmless": int(harmless)})
+            yield Tally("flips", name, int(tried), +ends)
+    if done.returncode:
+        yield Tally("flips", "failures", 1, problems=[done.stdout[-3000:]])
+
+
+PARTS: dict[str, Callable[[Path, str, int], Iterator[Tally]]] = {
+    "kills": _kills,
+    "refusals": _refusals,
+    "damage": mutations,
+    "flips": _flips,
+    "fuzzing": fuzzing,
+    "crowds": crowds,
+}
 
 
 def run(parts: list[str], *, only: str = "", step: int = 1, show: Callable[[str], object] = print) -> list[Tally]:

@@ -14,14 +14,15 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from injected import Fault, injected
 
+Call = Callable[[], int | None]
 MEMORY_MB = 2000  # that a call may take on top of what the parent has
 SECONDS = 60.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -69,30 +70,90 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def attempt(call: Callable[[], int | None], folder: Path, fault: Fault | None = None) -> Outcome:
+def attempt(call: Call, folder: Path, fault: Fault | None = None) -> Outcome:
     """Make the call in a child, in the folder, with the fault in its file operations."""
-    files = [os.memfd_create(name) for name in ("out", "err", "result")]
-    before, started = _resident(), time.monotonic()
-    child = os.fork()
-    if child == 0:
-        _be_child(call, folder, fault, *files)
-    watched = os.pidfd_open(child)
-    if not select.select([watched], [], [], SECONDS)[0]:
-        os.kill(child, signal.SIGKILL)
-    os.close(watched)
-    _, status, usage = os.wait4(child, 0)
-    seconds = time.monotonic() - started
+    child = _Child(call, folder, fault)
+    outcome = child.outcome(SECONDS)
     _wait_for_orphans()
-    out, err, result = map(_content, files)
-    told: dict[str, Any] = json.loads(result) if result else {"code": None, "error": "", "seen": 0}
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    grown = usage.ru_maxrss / 1024 - before
-    return Outcome(told["code"], out, err, told["error"], number, seconds, grown, told["seen"])
+    return outcome
 
 
-def _be_child(
-    call: Callable[[], int | None], folder: Path, fault: Fault | None, out: int, err: int, result: int
-) -> None:
+def attempt_together(calls: Sequence[Call], folder: Path) -> list[Outcome]:
+    """Make the calls at a time, each in a child, in one folder. They share the cores, so each has longer."""
+    ready, start = os.pipe()
+    children = [_Child(call, folder, None, gate=(ready, start)) for call in calls]
+    os.close(ready)
+    os.close(start)  # the children begin when nobody holds this end
+    outcomes = [child.outcome(SECONDS * len(calls)) for child in children]
+    _wait_for_orphans()
+    return [replace(outcome, seconds=outcome.seconds / len(calls)) for outcome in outcomes]
+
+
+def attempt_in_turn(calls: Sequence[Call], folder: Path) -> list[Outcome]:
+    """Make the calls one after the other in one child, which is faster; if it does not end well, each in its own."""
+    results: list[dict[str, Any]] = []
+    told = os.memfd_create("results")
+
+    def all_of_them() -> int:
+        for call in calls:
+            results.append(_one_of_many(call))
+        os.write(told, json.dumps(results).encode())
+        return 0
+
+    outcome = attempt(all_of_them, folder)
+    content = _content(told)
+    if outcome.complaint or not content:
+        return [attempt(call, folder) for call in calls]
+    return [Outcome(**one, signal=0, megabytes=outcome.megabytes, num_operations=0) for one in json.loads(content)]
+
+
+def _one_of_many(call: Call) -> dict[str, Any]:
+    """Make the call in this process, and return what it printed and how it ended."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace") for _ in range(2))
+    code, error, started, here = None, "", time.monotonic(), Path.cwd()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = call() or 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 2
+        except BaseException:
+            error = traceback.format_exc()
+        os.chdir(here)
+        out.flush()
+        err.flush()
+    texts = {"out": out.buffer.getvalue().decode()[-2000:], "err": err.buffer.getvalue().decode()}
+    return {"code": code, "error": error, "seconds": time.monotonic() - started, **texts}
+
+
+class _Child:
+    """A forked process that makes a call; with a gate, as soon as the parent has closed its ends."""
+
+    def __init__(self, call: Call, folder: Path, fault: Fault | None, gate: tuple[int, int] | None = None):
+        self._files = [os.memfd_create(name) for name in ("out", "err", "result")]
+        self._before, self._started = _resident(), time.monotonic()
+        self._child = os.fork()
+        if self._child == 0:
+            if gate is not None:
+                os.close(gate[1])
+                os.read(gate[0], 1)
+            _be_child(call, folder, fault, *self._files)
+
+    def outcome(self, seconds: float) -> Outcome:
+        """How it ended; it is killed if it has not ended by then."""
+        watched = os.pidfd_open(self._child)
+        if not select.select([watched], [], [], seconds)[0]:
+            os.kill(self._child, signal.SIGKILL)
+        os.close(watched)
+        _, status, usage = os.wait4(self._child, 0)
+        took = time.monotonic() - self._started
+        out, err, result = map(_content, self._files)
+        told: dict[str, Any] = json.loads(result) if result else {"code": None, "error": "", "seen": 0}
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        grown = usage.ru_maxrss / 1024 - self._before
+        return Outcome(told["code"], out, err, told["error"], number, took, grown, told["seen"])
+
+
+def _be_child(call: Call, folder: Path, fault: Fault | None, out: int, err: int, result: int) -> None:
     """Make the call and end the process."""
     told: dict[str, Any] = {"code": None, "error": "", "seen": 0}
     try:
@@ -147,7 +208,7 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def quietly(call: Callable[[], int | None], folder: Path) -> int | None:
+def quietly(call: Call, folder: Path) -> int | None:
     """Make the call in this process, in the folder, without its output."""
     with chdir(folder), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         return call()

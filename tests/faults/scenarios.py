@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sandbox import quietly
+from sandbox import Call, quietly
 from small_model import save_images, small_images, small_model
 from toy_plan import quiet_console, toy_plan
 from toys import FLAGS, SETTINGS, save_toy, toy_arrays, without_times
@@ -25,8 +25,6 @@ from dividemix.experiments import pool, runner, training
 from dividemix.judging.records import EpochRow
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
-
-Call = Callable[[], int | None]
 
 
 @dataclass(frozen=True)
@@ -44,13 +42,13 @@ class Scenario:
         self.inputs(folder)
 
 
-def _command(*words: str) -> Call:
+def command(*words: str) -> Call:
     return lambda: main(list(words))
 
 
 def _simple(name: str, inputs: Callable[[Path], object], *words: str) -> Scenario:
     """A command that is simply repeated."""
-    return Scenario(name, inputs, _command(*words), _command(*words))
+    return Scenario(name, inputs, command(*words), command(*words))
 
 
 QUICK = ["toy.npz", *FLAGS, "--epochs", "2", "--noise", "symmetric:0.4", "--holdout", "0.2", "--out", "run"]
@@ -58,7 +56,7 @@ SHORT = [*QUICK, "--method", "cross_entropy"]
 SHORT = [word for i, word in enumerate(SHORT) if "warmup_epochs" not in (word.lstrip("-"), SHORT[i - 1].lstrip("-"))]
 
 
-def _half(folder: Path) -> None:
+def half_run(folder: Path) -> None:
     """A run after one of two epochs, stopped as a signal does it."""
     save_toy(folder)
     really_train = Run.train
@@ -70,7 +68,7 @@ def _half(folder: Path) -> None:
 
     Run.train = one_epoch  # type: ignore[method-assign, assignment]
     try:
-        assert quietly(_command("train", *SHORT), folder) == 130
+        assert quietly(command("train", *SHORT), folder) == 130
     finally:
         Run.train = really_train  # type: ignore[method-assign]
     assert not (folder / "run" / "summary.json").exists()
@@ -78,10 +76,10 @@ def _half(folder: Path) -> None:
     env.write_text(json.dumps(json.loads(env.read_text()) | {"platform": "another"}))
 
 
-def _other_run(folder: Path) -> None:
+def finished_run(folder: Path) -> None:
     """A finished run of another seed, which is to be overwritten."""
     save_toy(folder)
-    assert quietly(_command("train", *SHORT, "--seed", "9"), folder) == 0
+    assert quietly(command("train", *SHORT, "--seed", "9"), folder) == 0
 
 
 def _as_command(call: Callable[[], object]) -> Call:
@@ -113,7 +111,7 @@ def _from_python_again() -> None:
     return None
 
 
-def _model_and_images(folder: Path) -> None:
+def model_and_images(folder: Path) -> None:
     small_model().save_pretrained(folder / "model")
     save_images(folder / "images", small_images(5), [f"{number}.png" for number in range(5)])
 
@@ -121,7 +119,7 @@ def _model_and_images(folder: Path) -> None:
 CORRECTIONS = "index,path,given_label,new_label,action\n0,{0},cat,dog,choose\n2,{2},cat,cat,keep\n"
 
 
-def _table(folder: Path) -> None:
+def tables(folder: Path) -> None:
     """Tables and a folder of the same images, and corrections for each."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -143,7 +141,7 @@ def _table(folder: Path) -> None:
     )
 
 
-_cleaned = _command("relabel", "photos", "folder_corrections.csv", "--copy_to", "cleaned")
+_cleaned = command("relabel", "photos", "folder_corrections.csv", "--copy_to", "cleaned")
 
 
 def _cleaned_again() -> int | None:
@@ -203,21 +201,21 @@ def _reproduce() -> int:
 
 
 SCENARIOS = (
-    Scenario("train", save_toy, _command("train", *QUICK), _command("train", *QUICK, "--resume")),
-    Scenario("train short", save_toy, _command("train", *SHORT), _command("train", *SHORT, "--resume")),
+    Scenario("train", save_toy, command("train", *QUICK), command("train", *QUICK, "--resume")),
+    Scenario("train short", save_toy, command("train", *SHORT), command("train", *SHORT, "--resume")),
     Scenario("train from Python", lambda _: None, _as_command(_from_python), _as_command(_from_python_again)),
-    _simple("resume", _half, "train", "--resume", "--out", "run"),
-    _simple("overwrite", _other_run, "train", *SHORT, "--overwrite"),
+    _simple("resume", half_run, "train", "--resume", "--out", "run"),
+    _simple("overwrite", finished_run, "train", *SHORT, "--overwrite"),
     Scenario("reproduce", lambda _: None, _reproduce, _reproduce),
-    _simple("predict", _model_and_images, "predict", "model", "images", "--out", "out.csv"),
-    _simple("export pt2", _model_and_images, "export", "model", "--format", "pt2", "--out", "out.pt2"),
-    _simple("export onnx", _model_and_images, "export", "model", "--format", "onnx", "--out", "out.onnx"),
-    _simple("relabel table", _table, "relabel", "data.csv", "table_corrections.csv", "--overwrite"),
-    _simple("relabel parquet", _table, "relabel", "data.parquet", "table_corrections.csv", "--overwrite"),
-    _simple("relabel npz", _table, "relabel", "data.npz", "npz_corrections.csv", "--overwrite"),
-    _simple("relabel folder", _table, "relabel", "photos", "folder_corrections.csv", "--overwrite"),
-    Scenario("relabel copy", _table, _cleaned, _cleaned_again),
-    _simple("evaluate", _other_run, "evaluate", "run"),
+    _simple("predict", model_and_images, "predict", "model", "images", "--out", "out.csv"),
+    _simple("export pt2", model_and_images, "export", "model", "--format", "pt2", "--out", "out.pt2"),
+    _simple("export onnx", model_and_images, "export", "model", "--format", "onnx", "--out", "out.onnx"),
+    _simple("relabel table", tables, "relabel", "data.csv", "table_corrections.csv", "--overwrite"),
+    _simple("relabel parquet", tables, "relabel", "data.parquet", "table_corrections.csv", "--overwrite"),
+    _simple("relabel npz", tables, "relabel", "data.npz", "npz_corrections.csv", "--overwrite"),
+    _simple("relabel folder", tables, "relabel", "photos", "folder_corrections.csv", "--overwrite"),
+    Scenario("relabel copy", tables, _cleaned, _cleaned_again),
+    _simple("evaluate", finished_run, "evaluate", "run"),
 )
 
 

@@ -13,11 +13,14 @@ import numpy as np
 import pytest
 import torch
 from small_model import small_images, small_model
-from toys import save_toy, toy_job, trained
+from toys import SETTINGS, save_toy, toy_arrays, toy_job, trained
 
+from dividemix.api import train
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import InputError
+from dividemix.judging.issue_table import read_issue_table
 from dividemix.model.model import Model
+from dividemix.planning.choices import Choice
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
 
@@ -34,11 +37,13 @@ def flip(path: Path, content: bytes, bit: int) -> None:
     path.write_bytes(changed)
 
 
-def try_flips(path: Path, read: Callable[[], Any], same: Callable[[Any, Any], bool]) -> dict[str, int]:
+def try_flips(
+    path: Path, read: Callable[[], Any], same: Callable[[Any, Any], bool], num_flips: int = NUM_FLIPS
+) -> dict[str, int]:
     """What became of flips all over a file: how many were noticed, and how many changed nothing that is read."""
     content, whole = path.read_bytes(), read()
     draws, held, messages = random.Random(path.name), {"noticed": 0, "harmless": 0}, list[str]()
-    bits = draws.sample(range(8 * len(content)), min(NUM_FLIPS, 8 * len(content)))
+    bits = draws.sample(range(8 * len(content)), min(num_flips, 8 * len(content)))
     for bit in bits:
         flip(path, content, bit)
         try:
@@ -105,3 +110,51 @@ def test_a_flipped_bit_in_the_other_files_of_a_run(tmp_path: Path, file: str) ->
         return found.job.identity, rows, found.material.digest, found.state.epoch
 
     try_flips(path / file, read, lambda a, b: a == b)
+
+
+def test_a_flipped_bit_in_the_choices_of_a_run(tmp_path: Path) -> None:
+    """They are shown in the summary and the report, and had no digest."""
+    job = toy_job(tmp_path)
+    choices = [Choice("lr", 0.02, "a reason"), Choice("epochs", 4, "ten minutes")]
+    path = Run.create(tmp_path / "run", job, choices=choices).directory.path
+    try_flips(path / "choices.json", lambda: Run.load(path).choices, lambda a, b: a == b)
+
+
+@pytest.mark.parametrize("file", ["summary.json", "label_issues.csv"])
+def test_a_flipped_bit_in_the_results_of_a_run(tmp_path: Path, file: str) -> None:
+    """`compare` and `relabel --run` read them, and they had no digest. The time is not a result."""
+    path = trained(tmp_path / "run", toy_job(tmp_path, epochs=2, warmup_epochs=1)).directory.path
+
+    def read() -> tuple[Any, ...]:
+        return {**RunDirectory(path).read_summary(), "seconds": 0}, read_issue_table(path)
+
+    held = try_flips(path / file, read, lambda a, b: a == b)
+    if file == "label_issues.csv":
+        assert held["harmless"] == 0
+
+
+def test_a_flipped_bit_in_the_data_of_a_run(tmp_path: Path) -> None:
+    """A run on data from Python has its own copy, whose digest is in the checkpoint."""
+    arrays = toy_arrays()
+    run = train(arrays["x_train"], arrays["y_train"], out=tmp_path / "run", progress=False, **SETTINGS | {"epochs": 2})
+    path = run.directory.path
+
+    def read() -> tuple[Any, ...]:
+        found = Run.load(path)
+        pixels = found.material.everything.pixels(np.arange(len(found.material.labels)))
+        return np.asarray(pixels).tobytes(), np.asarray(found.material.labels).tobytes(), found.material.classes
+
+    try_flips(path / "data.npz", read, lambda a, b: a == b)
+
+
+def test_a_flipped_bit_in_stored_noise(tmp_path: Path) -> None:
+    """A run whose noise is from a file resumes from its own copy, noise.json; the digest of the data has its labels."""
+    first = trained(tmp_path / "first", toy_job(tmp_path, method="cross_entropy"), num_epochs=1).directory.path
+    job = toy_job(tmp_path, method="cross_entropy", noise=f"file:{first / 'noise.json'}")
+    path = trained(tmp_path / "run", job, num_epochs=1).directory.path
+
+    def read() -> tuple[Any, ...]:
+        found = Run.load(path)
+        return np.asarray(found.material.labels).tobytes(), found.material.digest
+
+    try_flips(path / "noise.json", read, lambda a, b: a == b)

@@ -10,6 +10,9 @@ import pytest
 QUICK = {
     "kills": ("train short", 29),
     "refusals": ("resume", 31),
+    "damage": ("checkpoint.json", 40),
+    "fuzzing": ("settings", 15),
+    "crowds": ("one file", 8),
 }
 
 

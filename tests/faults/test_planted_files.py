@@ -17,6 +17,7 @@ from toys import toy_job, trained, tree
 from dividemix import atomic
 from dividemix.cli import main
 from dividemix.engine.compile_cache import use_private_cache
+from dividemix.model import export as export_module
 
 
 def plant(folder: Path, name: str, victim: Path) -> None:
@@ -41,7 +42,18 @@ def relabel(folder: Path) -> Path:
     return folder / "out.csv"
 
 
-@pytest.mark.parametrize("command", [predict, relabel])
+def export(folder: Path) -> Path:
+    small_model().save_pretrained(folder / "model")
+    format = (lambda model: b"content", lambda content: small_model().predict_proba)  # made at once
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(export_module.FORMATS, "pt2", format)
+        words = ["export", str(folder / "model"), "--format", "pt2", "--out", str(folder / "out.csv")]
+        assert main(words) == 0
+    assert (folder / "out.csv").read_bytes() == b"content"
+    return folder / "out.csv"
+
+
+@pytest.mark.parametrize("command", [predict, relabel, export])
 def test_a_planted_link_is_not_followed(tmp_path: Path, command: Callable[[Path], Path]) -> None:
     """Row 9: a link under the temporary file's name made predict, relabel and export overwrite its target."""
     victim, folder = tmp_path / "victim", tmp_path / "here"

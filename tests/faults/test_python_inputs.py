@@ -10,10 +10,12 @@ import torch
 from small_model import small_images, small_model
 from toys import SETTINGS, toy_arrays
 
-from dividemix.api import train
+from dividemix.api import find_label_issues, train
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.errors import InputError
+from dividemix.model.model import Model
 from dividemix.planning.job import JOB_FIELDS
+from dividemix.runs.run import Run
 
 X, Y = toy_arrays()["x_train"], toy_arrays()["y_train"]
 PIXELS = torch.from_numpy(X)
@@ -124,3 +126,32 @@ def test_settings_of_another_kind(name: str, tmp_path: Path) -> None:
         settings = SETTINGS | {name: wrong, "out": tmp_path / "run", "progress": False}
         assert name in refused(lambda settings=settings: train(X, Y, **settings))  # type: ignore[misc]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["out", "preset", "minutes", "overwrite", "progress"])
+@pytest.mark.parametrize("wrong", [5j, b"x", [1], {"a": 1}, np.array([1, 2]), "\0"])
+def test_arguments_of_another_kind(name: str, wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found by fuzzing: tracebacks of pathlib and of dictionaries."""
+    monkeypatch.chdir(tmp_path)
+    settings = SETTINGS | {"out": "run", "progress": False} | {name: wrong}
+    assert name in refused(lambda: train(X, Y, **settings)) or (name, wrong) == ("preset", "\0")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"x", [1], object(), "\0"])
+def test_paths_of_another_kind(wrong: Any) -> None:
+    """Found by fuzzing: tracebacks of pathlib."""
+    assert refused(lambda: Run.load(wrong)).endswith("it must be a path")
+    assert refused(lambda: Model.from_pretrained(wrong)).endswith("it must be a path")
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"x", [1], "\0", "planet"])
+def test_devices_of_another_kind(wrong: Any, tmp_path: Path) -> None:
+    """Found by fuzzing: a traceback of torch."""
+    small_model().save_pretrained(tmp_path)
+    assert "device" in refused(lambda: Model.from_pretrained(tmp_path, wrong))
+
+
+def test_label_issues_keep_no_files() -> None:
+    """Found by fuzzing: a TypeError that named two values of out."""
+    assert refused(lambda: find_label_issues(X, Y, out="run")).startswith("out cannot be used here")

@@ -115,6 +115,7 @@ def test_metrics_and_summary_show_what_the_epochs_did(tmp_path: Path) -> None:
         assert all(len(values) == 2 for values in (*(row[name] for name in names), *row["losses"].values()))
         assert set(row) == {"losses", "figures", *names, *numbers}
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary.pop("digest")
     assert summary == run.summary() | {"noise_rate": run.label_issues().noise_rate}
     assert summary["final_acc"] == written[-1]["test_acc"]
     assert summary["best_acc"] == max(row["test_acc"] for row in written)
@@ -257,10 +258,12 @@ def test_a_run_that_another_process_has_trained_meanwhile_is_left_alone(tmp_path
 def test_a_run_whose_last_checkpoint_fails_does_not_look_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(directory: RunDirectory, tensors: dict[str, torch.Tensor], rows: list[EpochRow], *_: Any) -> None:
+    def full(
+        directory: RunDirectory, tensors: dict[str, torch.Tensor], rows: list[EpochRow], *_: Any, **more: Any
+    ) -> None:
         if len(rows) == 4:
             raise OSError(28, "No space left on device")
-        save_last(directory, tensors, rows, *_)
+        save_last(directory, tensors, rows, *_, **more)
 
     monkeypatch.setattr("dividemix.runs.run.save_last", full)
     with pytest.raises(OSError, match="No space left"):

@@ -1,6 +1,7 @@
 """dividemix export: a trained run's model as one file for other programs."""
 
 import argparse
+import hashlib
 from pathlib import Path
 
 from dividemix.model import EXPORT_FORMATS
@@ -27,4 +28,5 @@ def _export(arguments: argparse.Namespace) -> int:
     out: Path = arguments.out or arguments.run / f"model.{arguments.format}"
     difference = export(arguments.run, out, arguments.format, trust_net=arguments.trust_net)
     print(f"{out}: probabilities differ by at most {difference:.1e} from those of the run")
+    print(f"sha256 {hashlib.sha256(out.read_bytes()).hexdigest()}")  # the format itself has no digest that is checked
     return 0

@@ -3,7 +3,7 @@
 import torch
 
 from dividemix.engine import processes
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 
 
 def choose_device(name: str) -> torch.device:
@@ -11,6 +11,8 @@ def choose_device(name: str) -> torch.device:
 
     Of several processes each has its own GPU.
     """
+    if not isinstance(name, str):
+        raise InputError(f"device is {shown(name)}: it must be text, such as auto or cpu")
     if name in ("auto", "cuda") and torch.cuda.is_available():
         gpu = processes.own_gpu()
         return torch.device("cuda") if gpu is None else torch.device("cuda", gpu)

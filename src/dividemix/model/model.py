@@ -27,7 +27,7 @@ from dividemix.model.encoded_input import Input, read_input
 from dividemix.model.inputs import count
 from dividemix.nets.build import build_net
 from dividemix.nets.settings import NetSettings
-from dividemix.settings import fields_of
+from dividemix.settings import checked_path, fields_of
 from dividemix.stored import digest_of, read_json
 from dividemix.version import __version__
 
@@ -105,7 +105,7 @@ class Model:
         from elsewhere may name any code. Raises InputError if there is no model, it is damaged or of another version of
         dividemix, or its net is code that is not trusted.
         """
-        folder = _model_folder(Path(folder))
+        folder = _model_folder(checked_path(folder, "folder"))
         chosen = choose_device(device)
         values = _read_values(folder / _CONFIG)
         preprocessing = values.get("preprocessing")

@@ -1,6 +1,7 @@
 """The checkpoints of a run: the whole state of the last epoch, the nets of the best one."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, NotRequired, TypedDict
 
 from torch import Tensor
@@ -10,6 +11,7 @@ from dividemix.engine.state import State, net_tensors
 from dividemix.errors import InputError
 from dividemix.judging.records import EpochRow
 from dividemix.judging.selection import best_epoch
+from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.runs.directory import RunDirectory
@@ -23,6 +25,7 @@ class Facts(TypedDict):
     metrics: str  # digest of the epochs in metrics.jsonl
     data: str  # digest of the data
     job: dict[str, Any]
+    choices: NotRequired[str]  # digest of choices.json, if there is one
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
 
 
@@ -38,10 +41,13 @@ def save_last(
     material: Material,
     job: Job,
     extended_after: Sequence[int] = (),
+    choices: Sequence[Choice] = (),
 ) -> None:
     """Save all that is needed to resume a run, and what shows that epochs, job and data are the same."""
     epoch = len(rows)
     facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": job.identity}
+    if choices:
+        facts["choices"] = choices_digest(choices)
     if extended_after:
         facts["extended_after"] = list(extended_after)
     save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=dict(facts))
@@ -51,6 +57,11 @@ def rows_digest(rows: list[EpochRow]) -> str:
     """The digest of the epochs in metrics.jsonl, apart from the times, which equal trainings do not have in common."""
     times = ("seconds", "cpu_seconds", "profile")
     return digest_of(b"", [{name: value for name, value in row.items() if name not in times} for row in rows])
+
+
+def choices_digest(choices: Sequence[Choice]) -> str:
+    """The digest of the choices in choices.json."""
+    return digest_of(b"", [asdict(choice) for choice in choices])
 
 
 def save_best(directory: RunDirectory, tensors: Mapping[str, Tensor], row: EpochRow) -> None:

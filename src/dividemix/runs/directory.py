@@ -31,6 +31,7 @@ from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning, adv
 from dividemix.foreign import refuse_foreign
 from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
+from dividemix.judging.results_digest import check_results
 from dividemix.planning.job import Job, read_settings
 from dividemix.stored import MAX_BYTES, MAX_JSON_BYTES, parse_json, read_bytes, read_json
 from dividemix.version import __version__
@@ -103,7 +104,8 @@ class RunDirectory:
             return []
 
     def read_summary(self) -> RunSummary:
-        """summary.json of a finished run."""
+        """summary.json of a finished run. Raises InputError if it is damaged."""
+        check_results(self.path)
         return read_json(self.path / "summary.json", RunSummary)
 
     def read_choices(self) -> list[ChoiceRecord]:

@@ -8,10 +8,11 @@ from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.engine.state import State
 from dividemix.errors import START_AGAIN, InputError, advised
 from dividemix.judging.records import EpochRow
+from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.runs.checkpoints import Facts, rows_digest
+from dividemix.runs.checkpoints import Facts, choices_digest, rows_digest
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.extension import earlier_end
 from dividemix.stored import check_shape
@@ -35,11 +36,12 @@ def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool) -> Jo
 
 
 class Restored(NamedTuple):
-    """What a run directory has: the data, the state of the last checkpoint, the epochs, and when it was extended."""
+    """What a run directory has: data, the state of the last checkpoint, epochs, choices, and when it was extended."""
 
     material: Material
     state: State
     rows: list[EpochRow]
+    choices: list[Choice]
     extended_after: list[int]
 
 
@@ -83,4 +85,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
         )
     if rows_digest(rows) != facts["metrics"]:
         raise InputError(f"{path}: metrics.jsonl is damaged (its epochs are not those that were saved); {START_AGAIN}")
-    return Restored(material, state, rows, extended_after)
+    choices = [Choice(**values) for values in directory.read_choices()]
+    if choices and facts.get("choices") not in (None, choices_digest(choices)):  # earlier versions have no digest
+        raise InputError(f"{path}: choices.json is damaged (its choices are not those that were saved); {START_AGAIN}")
+    return Restored(material, state, rows, choices, extended_after)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from dividemix import atomic
 from dividemix.judging.annotators import annotators_csv, summarise_votes
 from dividemix.judging.records import RunSummary
+from dividemix.judging.results_digest import results_digest
 from dividemix.judging.scoring import class_recall, summarise
 from dividemix.judging.selection import late_choices
 from dividemix.runs.model_card import model_card
@@ -23,7 +24,8 @@ def write_results(run: "Run") -> None:
     atomic.write_text(path / "noise_matrix.csv", issues.matrix_csv())
     atomic.write_text(path / "metrics.csv", metrics_csv(run.rows))
     atomic.write_text(path / "model" / "README.md", model_card(run, summary))
-    run.directory.write_json("summary.json", summary)
+    digest = results_digest(summary, (path / "label_issues.csv").read_bytes())
+    run.directory.write_json("summary.json", {**summary, "digest": digest})
 
 
 def summarise_run(run: "Run") -> RunSummary:

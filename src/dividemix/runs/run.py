@@ -42,6 +42,7 @@ from dividemix.runs.restore import restore, same_job
 from dividemix.runs.results import summarise_run, write_results
 from dividemix.runs.shown import flat_row, run_html, run_words
 from dividemix.runs.start import write_start
+from dividemix.settings import checked_path
 
 
 @dataclass(repr=False)
@@ -107,7 +108,7 @@ class Run:
         def fill(folder: Path) -> None:
             directory = RunDirectory(folder)
             write_start(directory, job, material, choices, weights, source if keep_data else None)
-            save_last(directory, copies(state), [], material, job)
+            save_last(directory, copies(state), [], material, job, choices=choices)
 
         directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
         return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices), weights=weights)
@@ -120,12 +121,11 @@ class Run:
         package is imported, which runs its code, only with `trust_net`. Raises InputError if there is no run, it is
         damaged, has another job, other data, or a net that is not trusted.
         """
-        directory = RunDirectory(Path(path))
+        directory = RunDirectory(checked_path(path, "path"))
         job = same_job(directory, job, trust_net=trust_net)
         found = restore(directory, job, to_train=to_train)
-        choices = [Choice(**values) for values in directory.read_choices()]
         trained = found.material, found.state, found.rows, found.state.epoch
-        return cls(job, directory, *trained, choices=choices, extended_after=found.extended_after)
+        return cls(job, directory, *trained, choices=found.choices, extended_after=found.extended_after)
 
     def extend(self, num_epochs: int) -> None:
         """Give a finished run more epochs, on disk at once (runs/extension.py has the rule); `train` trains them.
@@ -191,6 +191,8 @@ class Run:
                 known["job"] = self.job.identity | {"epochs": end}
             if any(facts.get(name) != value for name, value in known.items()):
                 raise InputError(f"{self.directory.path}: another process has changed it meanwhile; load it again")
+            for folder in (self.directory.last, self.directory.best):  # before anything is written
+                remove_strays(folder)
             keep_freed_memory()
             if not self.finished:
                 here = environment(self.material.train.labels.device)
@@ -200,8 +202,6 @@ class Run:
             self.directory.write_rows(self.rows)  # drops epochs that were measured but never checkpointed
             for folder in (self.directory.path, self.directory.path / "model"):
                 atomic.remove_strays(folder)
-            for folder in (self.directory.last, self.directory.best):
-                remove_strays(folder)
             repair_best(self.directory, self.state, self.rows)
             processes.announce(str(self.directory.path.absolute()))
             with Writer() as writer:
@@ -298,7 +298,7 @@ class Run:
 
         def save() -> None:
             self.directory.write_rows(rows)
-            save_last(self.directory, tensors, rows, self.material, self.job, self.extended_after)
+            save_last(self.directory, tensors, rows, self.material, self.job, self.extended_after, self.choices)
             self.saved_epoch = epoch
             if is_best:
                 save_best(self.directory, tensors, row)
