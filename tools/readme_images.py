@@ -12,19 +12,12 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-_SECTIONS = {"report": ("overview", "training"), "losses": ("losses",), "review": ("review",)}
-# The settings folded away, so that the curves are in the picture; the losses of the first division, still spread out.
-_PREPARE = """
-for (const choices of document.querySelectorAll("details.choices")) choices.open = false;
-const slider = document.querySelector("#losses input[type=range]");
-slider.value = slider.min;
-slider.dispatchEvent(new Event("input"));
-"""
+_SECTIONS = {"report": ("overview", "review"), "losses": ("losses",), "training": ("training",), "review": ("review",)}
 _MARGIN, _MAX_HEIGHT = 24, 690  # pixels; one row of curves
 
 
 def main() -> None:
-    """Write docs/images/report.png, losses.png and review.png."""
+    """Write docs/images/report.png, losses.png, training.png and review.png."""
     report = Path(sys.argv[1]).resolve() / "report.html"
     images = Path(__file__).parents[1] / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -35,7 +28,6 @@ def main() -> None:
         driver = webdriver.Chrome(options=options)
         try:
             driver.get(report.as_uri())
-            driver.execute_script(_PREPARE)
             for name, sections in _SECTIONS.items():
                 shots = [_shot(driver, section, Path(profile)) for section in sections]
                 _stack(shots).quantize(96).save(images / f"{name}.png", optimize=True)

@@ -57,7 +57,7 @@ def test_decisions_survive_ctrl_c_and_a_kill_and_are_continued(run: Path) -> Non
         os.kill(process.pid, signal.SIGINT)
         out, error = process.communicate(timeout=30)
         assert (process.returncode, error) == (0, "")
-        assert out.endswith(f"{file}: 1 decisions; apply them: dividemix relabel DATA --run {run}\n")
+        assert out.endswith(f"{file}: 1 decision; to apply: dividemix relabel {run.parent / 'toy.npz'} --run {run}\n")
     with reviewing(run) as (process, url):
         decide(url, 5, "keep")
         second = subprocess.run(

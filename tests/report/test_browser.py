@@ -688,7 +688,7 @@ def test_the_server_saves_each_decision_at_once_and_two_tabs_lose_none(
     number = len(samples) - 3
     button(browser, f"Keep all {number}").click()
     assert until(lambda: len(actions(tmp_path)) == len(samples))
-    assert HOSTILE[0] in browser.find_element(By.CLASS_NAME, "progress-line").text
+    assert HOSTILE[0] in browser.find_element(By.CLASS_NAME, "saved").text
     assert browser.get_log("browser") == []
     browser.refresh()
     assert progress(browser) == f"{len(samples)} of {len(samples)} reviewed"

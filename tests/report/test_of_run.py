@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from toys import NUM_TEST, NUM_TRAIN, toy_job, trained, tree
+from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_job, trained, tree
 
+import dividemix
 from dividemix.errors import InputError
 from dividemix.report.of_run import page_content, write_report
 from dividemix.report.page import render
@@ -115,3 +116,32 @@ def test_photographs_are_shown_whole_from_their_files_with_a_link(tmp_path: Path
         number = int(Path(sample["path"]).stem)
         red = np.asarray(picture.convert("RGB"))[..., 0]
         assert abs(int(red.mean()) - 10 * number) < 6
+
+
+def test_photographs_that_python_names_by_their_paths_are_shown_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that changed since, or that only has the name, is not shown: the pixels that were trained on are."""
+    monkeypatch.chdir(tmp_path)
+    for i in range(24):
+        Image.new("RGB", (600, 300), (10 * i, 100, 200)).save(f"{i}.png")
+    settings = {name: SETTINGS[name] for name in ("net", "net_width", "device")}
+    run = dividemix.train(
+        [f"{i}.png" for i in range(24)],
+        [i % 2 for i in range(24)],
+        image_size=8,
+        epochs=1,
+        method="cross_entropy",
+        batch_size=4,
+        progress=False,
+        out="run",
+        **settings,
+    )
+    Image.new("RGB", (600, 300), "white").save("3.png")
+    for loaded in (run, Run.load("run")):
+        found = {sample["index"]: sample["shown"] for sample in shown(write_report(loaded))["suspects"]}
+        assert found[5]["original"] == "./../5.png"
+        assert found[3]["original"] is None
+        for index, size in ((5, (256, 128)), (3, (8, 8))):
+            content = base64.b64decode(found[index]["small"].partition(",")[2])
+            assert Image.open(io.BytesIO(content)).size == size

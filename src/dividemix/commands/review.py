@@ -1,9 +1,11 @@
 """dividemix review: a local page on which all suspicious labels of a run are reviewed; decisions are saved at once."""
 
 import argparse
+import shlex
 from pathlib import Path
 
 from dividemix.errors import InputError
+from dividemix.planning.job import read_settings
 
 HELP = "review all suspicious labels of a run in the browser"
 EPILOG = """\
@@ -46,7 +48,8 @@ def _review(arguments: argparse.Namespace) -> int:
     file.parent.mkdir(exist_ok=True)
     with exclusive(file.parent, "another process reviews this run: use its address, or stop it"):
         review = StoredReview(file, samples, content.classes, can_add_classes=content.can_add_classes)
-        apply = f"dividemix relabel DATA --run {run}"
+        data = arguments.data or str(read_settings(run / "config.yaml", of_run=True)["data"])
+        apply = f"dividemix relabel {shlex.quote(data)} --run {shlex.quote(str(run))}"
         with ReviewServer(content, pictures, review, {"saved_to": str(file), "apply": apply}, arguments.port) as server:
             num_flagged, num_decided = int(content.is_issue.sum()), len(review.decisions()[1])
             print(f"{run}: {num_flagged:,} of {len(content.labels):,} labels are flagged, {num_decided:,} decided")
@@ -56,5 +59,6 @@ def _review(arguments: argparse.Namespace) -> int:
                 server.serve_forever()
             except KeyboardInterrupt:
                 print()
-        print(f"{file}: {len(review.decisions()[1]):,} decisions; apply them: {apply}")
+        number = len(review.decisions()[1])
+        print(f"{file}: {number:,} {'decision' if number == 1 else 'decisions'}; to apply: {apply}")
     return 0

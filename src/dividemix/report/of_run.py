@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.data.images import ImageLike
@@ -12,10 +13,10 @@ from dividemix.data.originals import originals
 from dividemix.errors import InputError
 from dividemix.judging.records import RunSummary
 from dividemix.planning.material import Material
+from dividemix.report import shown
 from dividemix.report.content import PageContent, can_add_classes
 from dividemix.report.page import render
-from dividemix.report.pictures import Pictures, matched
-from dividemix.report.shown import image
+from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.runs.run import Run
 
 
@@ -28,7 +29,7 @@ def write_report(run: Run) -> Path:
     if not run.finished:
         raise InputError(f"{run.directory.path}: the run is not finished; train it to its end first")
     folder, pictures = run.directory.path, _pictures(run)
-    content = render(page_content(run), lambda i: image(pictures.small(i), pictures.link(i, folder)))
+    content = render(page_content(run), lambda i: shown.image(pictures.small(i), pictures.link(i, folder)))
     atomic.write_text(folder / "report.html", content)
     return folder / "report.html"
 
@@ -36,10 +37,18 @@ def write_report(run: Run) -> Path:
 def _pictures(run: Run) -> Pictures:
     """The pictures of the run's samples."""
     everything, material = run.material.everything, run.material
+
+    def pixels(i: int) -> NDArray[np.uint8]:
+        image: NDArray[np.uint8] = everything.pixels(np.array([i]))[0]
+        return image
+
     files: Mapping[int, ImageLike] = {}
     with suppress(InputError, OSError):  # the data is gone: the pixels that were trained on are still known
-        files = matched(originals(run.job.values()), material.rows, material.paths)
-    return Pictures(files, lambda i: everything.pixels(np.array([i]))[0])
+        found = originals(run.job.values())
+        files = matched(found, material.rows, material.paths)
+        if found is None and material.paths is not None and material.kind == "images":
+            files = SameImages(material.paths, pixels)
+    return Pictures(files, pixels)
 
 
 def page_content(run: Run) -> PageContent:

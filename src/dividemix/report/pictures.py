@@ -1,15 +1,16 @@
 """The pictures of a run's samples: from their files, whole and upright, or the pixels that were trained on."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.images import ImageLike, UnreadableImage
+from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.originals import Originals
 from dividemix.report.thumbnails import LARGE, SMALL, encode, encode_file
 
@@ -60,6 +61,36 @@ def matched(
     names = originals.names
     same = {i: row for i, row in enumerate(rows.tolist()) if row in names and (paths is None or names[row] == paths[i])}
     return _Renamed(originals, same)
+
+
+class SameImages(Mapping[int, ImageLike]):
+    """Files that arrays were made of, for samples i that have the name of a file.
+
+    A file is used only if it gives the very pixels of the sample: a name alone may lead to any image of the disk.
+    """
+
+    def __init__(self, paths: Sequence[str], pixels: Callable[[int], NDArray[np.uint8]]):
+        self._paths, self._pixels = paths, pixels
+        self._found = cache(self._find)
+
+    def _find(self, i: int) -> Path | None:
+        try:
+            file, pixels = Path(self._paths[i]), self._pixels(i)
+            is_same = file.is_file() and np.array_equal(read_image(file, *pixels.shape), pixels)
+        except (UnreadableImage, OSError, ValueError):
+            return None
+        return file if is_same else None
+
+    def __getitem__(self, i: int) -> ImageLike:
+        if (file := self._found(i)) is None:
+            raise KeyError(i)
+        return file
+
+    def __iter__(self) -> Iterator[int]:
+        return (i for i in range(len(self._paths)) if self._found(i) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class _Renamed(Mapping[int, ImageLike]):

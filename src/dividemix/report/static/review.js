@@ -47,12 +47,13 @@ function showReview() {
   const help = h("button", { type: "button", onclick: () => $("#help").showModal() }, "Keys ", h("kbd", {}, "?"));
   status.clear = h("button", { type: "button", class: "quiet", onclick: clearAll }, "Start over");
   status.note = h("p", { class: "note", role: "alert" }, STORE.note);
-  const saved = DATA.saved_to ? h("p", { class: "note" }, "Decisions are saved to ", h("code", {}, DATA.saved_to), " at once. Apply them: ", h("code", {}, DATA.apply)) : "";
+  if (DATA.saved_to) {
+    $(".review-lead").after(h("p", { class: "lead saved" }, "Decisions are saved to ", h("code", {}, DATA.saved_to), " at once. To apply them: ", h("code", {}, DATA.apply)));
+  }
   $(".progress-line").append(
     h("div", { class: "progress-meter" }, status.bar, status.text),
     h("div", { class: "progress-buttons" }, status.start, help, status.clear, status.download),
     status.note,
-    saved,
   );
   buildBulk();
   buildBar();
