@@ -6,12 +6,16 @@ tests/relabel/test_real_tools.py does the same with the tools themselves, where 
 import csv
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from shared_run import CLASSES, GIVEN, labels_of, make_run
 
 from dividemix.commands.share import _TOOLS
@@ -315,6 +319,46 @@ def test_arrays_have_no_files_to_show(run: Path) -> None:
     with pytest.raises(InputError, match=r"its images are not files, which Label Studio needs"):
         share(run, "label-studio", data="fashion")
     share(run, "datalab", data="fashion")
+
+
+def test_a_run_on_arrays_from_python_has_its_data_with_it(run: Path) -> None:
+    (run / "config.yaml").write_text("format: 2\ndata: data.npz\n")
+    (run / "data.npz").write_bytes(b"")
+    assert share(run, "datalab")[1] == 4
+    with pytest.raises(InputError, match="its images are not files, which FiftyOne needs"):
+        share(run, "fiftyone")
+
+
+TEXTS = st.sampled_from(["index", "path", "given_label", "cat", "dog", "label", "", "completed"])
+NAMES = (
+    *(
+        "data",
+        "annotations",
+        "annotation_id",
+        "samples",
+        "responses",
+        "suggestions",
+        "result",
+        "value",
+        "choices",
+        "id",
+    ),
+    *("from_name", "ground_truth", "prediction", "tags", "index", "path", "given_label", "metadata", "status"),
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 3) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=6),
+    max_leaves=25,
+)
+
+
+@given(VALUES | st.lists(st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8), min_size=1, max_size=2))
+def test_any_json_is_read_or_refused(value: Any) -> None:
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "export.json")
+        file.write_text(json.dumps(value))
+        with suppress(InputError):  # any other exception fails the test
+            read_decisions(file)
 
 
 def test_a_file_is_not_replaced_silently(run: Path) -> None:

@@ -35,7 +35,7 @@ def read_decisions(file: Path) -> list[Correction]:
         raise InputError(f"{file}: is a folder without decisions: give {_KNOWN}")
     if file.is_dir() or suffix == ".parquet":
         return read_dataset(file)
-    if suffix in (".json", ".jsonl"):
+    if suffix == ".json":
         return _of_json(file)
     decided = read_decision_table(file)
     return read_corrections(file) if decided is None else decided

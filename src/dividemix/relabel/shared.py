@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from dividemix.data.builtin import BUILT_IN
 from dividemix.data.images import ImageLike
 from dividemix.data.readers import list_data
 from dividemix.errors import InputError
@@ -54,7 +55,16 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
     values = read_settings(run / "config.yaml", of_run=True)
     fields = ("data", "path_column", "label_column", "image_root", "features_column")
     job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
-    return Shared(name=run.resolve().name, classes=tuple(classes), issues=issues, images=_images(job), data=job.data)
+    is_own_copy = not data and (run / job.data).is_file()  # data.npz, of a run on arrays from Python
+    if not is_own_copy and job.data not in BUILT_IN and not Path(job.data).exists():
+        raise InputError(f"data is {job.data}: no such file or folder; name where the data of the run is now")
+    return Shared(
+        name=run.resolve().name,
+        classes=tuple(classes),
+        issues=issues,
+        images={} if is_own_copy else _images(job),
+        data=job.data,
+    )
 
 
 def _images(job: Job) -> dict[int, ImageLike]:
