@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
 from dividemix.errors import InputError
+from dividemix.judging.odd_samples import OddSamples
 from dividemix.methods.method import Judgement
 
 
@@ -30,6 +31,7 @@ class LabelIssues:
     clean_prob: NDArray[np.float64]  # (K, N): each network's probability that the given label is right
     sample_rows: NDArray[np.int64] | None = None  # (N,): each sample's position in the data as given; None: its index
     votes: Votes | None = None  # on the N samples, if several annotators labelled them
+    odd: OddSamples | None = None  # near-duplicates and outliers among samples that are vectors
 
     def __repr__(self) -> str:
         return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
@@ -98,6 +100,7 @@ class LabelIssues:
                 **{f"clean_prob_{k + 1}": float(prob[i]) for k, prob in enumerate(self.clean_prob)},
                 **{f"loss_{k + 1}": float(loss[i]) for k, loss in enumerate(self.losses)},
                 **({} if self.votes is None else self._vote_columns(i)),
+                **({} if self.odd is None else self.odd.columns(i)),
             }
 
     def _vote_columns(self, i: int) -> dict[str, Any]:
@@ -149,7 +152,8 @@ def find_issues(
     paths: tuple[str, ...] | None = None,
     rows: NDArray[np.int64] | None = None,
     votes: Votes | None = None,
+    odd: OddSamples | None = None,
 ) -> LabelIssues:
-    """The label issues of a judgement of samples with the given labels (N,), their paths, rows (N,) and votes."""
+    """The label issues of a judgement of samples with the given labels (N,), and what else is known of them."""
     arrays = {name: tensor.numpy() for name, tensor in vars(judgement).items()}
-    return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, votes=votes, **arrays)
+    return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, votes=votes, odd=odd, **arrays)

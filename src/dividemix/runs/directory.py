@@ -30,6 +30,7 @@ from dividemix.engine.processor import num_cores, processor_name
 from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning, advised
 from dividemix.foreign import refuse_foreign
 from dividemix.judging.label_issues import LabelIssues
+from dividemix.judging.odd_samples import duplicates_csv
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
 from dividemix.judging.results_digest import check_results
 from dividemix.planning.job import Job, read_settings
@@ -184,8 +185,13 @@ class RunDirectory:
         atomic.write_text(self._metrics, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
     def write_issues(self, issues: LabelIssues) -> None:
-        """Write label_issues.csv and pred_probs.npy, whose row i belongs to line i of the table, worst first."""
+        """Write label_issues.csv, near_duplicates.csv if there are any, and pred_probs.npy.
+
+        Row i of the last belongs to line i of the first, worst first.
+        """
         atomic.write_text(self.path / "label_issues.csv", issues.to_csv())
+        if (duplicates := duplicates_csv(issues)) is not None:
+            atomic.write_text(self.path / "near_duplicates.csv", duplicates)
         with atomic.replacing(self.path / "pred_probs.npy") as file:
             np.save(file, issues.pred_probs[issues.order])
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.algorithm.ensemble import predict_probs
+from dividemix.data.features import FeatureData
 from dividemix.data.source import Source
 from dividemix.engine import processes
 from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
@@ -21,6 +22,7 @@ from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.judging.metrics import metrics_row
+from dividemix.judging.odd_samples import find_odd_samples
 from dividemix.judging.records import EpochRow, RunSummary
 from dividemix.judging.selection import best_epoch
 from dividemix.lock import exclusive
@@ -263,7 +265,9 @@ class Run:
             with self.kept_nets():
                 judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
             about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes")}
-            issues = find_issues(judgement, material.labels, **about)
+            everything = material.everything
+            odd = find_odd_samples(everything.features) if isinstance(everything, FeatureData) else None
+            issues = find_issues(judgement, material.labels, odd=odd, **about)
             self._issues = self.state.epoch, issues
         return self._issues[1]
 
