@@ -42,7 +42,7 @@ ADDED: dict[str, tuple[str, ...]] = {
     "table1": _M_CORRECTION,
     "table2": _M_CORRECTION,
     "table3": _M_CORRECTION,
-    "table6": ("MentorNet, predefined", "Cross-Entropy"),
+    "table6": ("Cross-Entropy",),
     "table8": (
         *("Cross-Entropy", "Bootstrap", "F-correction", "Mixup", "Decoupling", "Co-teaching", "Joint-Optim"),
         *(*_M_CORRECTION, "MentorNet, predefined", "MentorNet", "D2L", "Abstention", "Iterative-CV", "Reweight"),
