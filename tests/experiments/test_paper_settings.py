@@ -20,6 +20,9 @@ RELEASED = {
     "labeled_only": False,
     "flip": True,
     "precision": "float32",
+    "encoder": None,
+    "pretrained": False,
+    "head_epochs": 0,
 }
 # Which no run's result depends on, or another test speaks of.
 ASIDE = {"root", "test", "trusted", "path_column", "label_column", "image_size", "memory_gb", "weights", "seed"}
