@@ -24,7 +24,8 @@ HELP = "predict the classes of images or vectors by a trained run"
 EPILOG = """\
 Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. An image that cannot be read has no
 row and is reported on standard error. A run that was trained on vectors takes .npy, .npz, .parquet and .arrow files;
-each row then has the file's path, the index of the vector in it, and the same."""
+each row then has the file's path, the index of the vector in it, and the same. A run that was trained on texts takes
+.txt files, a text in each line, and tables."""
 
 
 def add(predict: argparse.ArgumentParser) -> None:
@@ -34,6 +35,8 @@ def add(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("samples", metavar="SAMPLES", type=Path, nargs="+", help=images)
     column = "the column of vectors in a .parquet or .arrow file, if it has several"
     predict.add_argument("--features_column", metavar="NAME", help=column)
+    text = "the column of texts in a .csv, .tsv, .jsonl or .parquet file; the lines of a .txt file need none"
+    predict.add_argument("--text_column", metavar="NAME", help=text)
     predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write [standard output]")
     predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time [256]")
     predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute [auto]")
@@ -54,9 +57,9 @@ def _predict(arguments: argparse.Namespace) -> int:
     model = Model.from_pretrained(arguments.run, arguments.device, trust_net=arguments.trust_net)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    known = ("path", "index") if model.kind == "vectors" else ("path",)
+    known = ("path",) if model.kind == "images" else ("path", "index")
     writer.writerow([*known, "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])
-    predictions = (_vectors if model.kind == "vectors" else _images)(model, arguments)
+    predictions = {"images": _images, "vectors": _vectors, "texts": _texts}[model.kind](model, arguments)
     num_predicted, num_skipped = 0, 0
     for words, probs in predictions:
         if probs is None:
@@ -102,6 +105,17 @@ def _vectors(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Predic
         vectors = read_vectors(path, arguments.features_column)
         for index, probs in enumerate(model.predict_proba(vectors, batch_size=arguments.batch_size)):
             yield (as_field(_printed(str(path))), str(index)), probs
+
+
+def _texts(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Prediction]":
+    """The file and the index of each text, and its probabilities (C,); None for a blank text."""
+    from dividemix.data.readers.text_rows import texts_of
+
+    for path in arguments.samples:
+        texts = texts_of(path, arguments.text_column)
+        rows = iter(model.predict_proba([text for text in texts if text.strip()], batch_size=arguments.batch_size))
+        for index, text in enumerate(texts):
+            yield (as_field(_printed(str(path))), str(index)), next(rows) if text.strip() else None
 
 
 def _printed(name: str) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dividemix.data.classes import check_text
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.subset import limited, long_tailed
+from dividemix.data.texts import check_texts
 from dividemix.data.vectors import check_vectors
 from dividemix.data.votes import Votes
 from dividemix.errors import InputError
@@ -21,8 +22,8 @@ from dividemix.errors import InputError
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 Samples: TypeAlias = NDArray[Any] | ImageFiles
-"""Images (N, H, W, K) of uint8, in memory or in their files; or vectors (N, D) of numbers."""
-Kind = Literal["images", "vectors"]
+"""Images (N, H, W, K) of uint8, in memory or in their files; or vectors (N, D) of numbers; or texts (N,)."""
+Kind = Literal["images", "vectors", "texts"]
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,12 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encoding:
-    """Where vectors come from: the images that they were computed from, and the encoder that did it."""
+    """Where vectors come from: the images or texts that they were computed from, and the encoder that did it."""
 
     encoder: str  # The name of the encoder
     about: Mapping[str, Any]  # What identifies it: its weights by their digest, its preprocessing
     images: "Source"
+    fitted: Any = None  # The encoder itself, if it was fitted on the training samples
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,7 +128,7 @@ class Source:
     @property
     def num_bytes(self) -> int:
         """The size of all images that are arrays; vectors, which can be mapped from a file, do not count."""
-        if self.kind == "vectors":
+        if self.kind != "images":
             return 0
         held = (self.train_images, self.test_images, self.val_images)
         return sum(images.nbytes for images in held if isinstance(images, np.ndarray))
@@ -186,8 +188,9 @@ def _taken(images: Samples, index: NDArray[np.int64]) -> Samples:
 
 
 def kind_of(samples: Samples) -> Kind:
-    """What samples are: images, unless they are an array of two dimensions."""
-    return "vectors" if isinstance(samples, np.ndarray) and samples.ndim == 2 else "images"
+    """What samples are: images, unless they are an array of one or two dimensions."""
+    num_dimensions = samples.ndim if isinstance(samples, np.ndarray) else 4
+    return "texts" if num_dimensions == 1 else "vectors" if num_dimensions == 2 else "images"
 
 
 def check_samples(samples: Samples, where: str, like: Samples | None = None) -> None:
@@ -197,7 +200,9 @@ def check_samples(samples: Samples, where: str, like: Samples | None = None) -> 
     """
     if like is not None and kind_of(like) != kind_of(samples):
         raise InputError(f"{where} has {kind_of(samples)}, but the training samples are {kind_of(like)}")
-    if isinstance(samples, np.ndarray) and samples.ndim == 2:
+    if isinstance(samples, np.ndarray) and samples.ndim == 1:
+        check_texts(samples, where)
+    elif isinstance(samples, np.ndarray) and samples.ndim == 2:
         check_vectors(samples, where, None if like is None else like.shape)
     else:
         check_images(samples, where, like)

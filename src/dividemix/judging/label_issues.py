@@ -18,6 +18,8 @@ from dividemix.errors import InputError
 from dividemix.judging.odd_samples import OddSamples
 from dividemix.methods.method import Judgement
 
+_TEXT_LENGTH = 300  # characters of a text in label_issues.csv
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelIssues:
@@ -32,6 +34,7 @@ class LabelIssues:
     sample_rows: NDArray[np.int64] | None = None  # (N,): each sample's position in the data as given; None: its index
     votes: Votes | None = None  # on the N samples, if several annotators labelled them
     odd: OddSamples | None = None  # near-duplicates and outliers among samples that are vectors
+    texts: tuple[str, ...] | None = None  # of the N samples, if they are texts
 
     def __repr__(self) -> str:
         return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
@@ -101,6 +104,7 @@ class LabelIssues:
                 **{f"loss_{k + 1}": float(loss[i]) for k, loss in enumerate(self.losses)},
                 **({} if self.votes is None else self._vote_columns(i)),
                 **({} if self.odd is None else self.odd.columns(i)),
+                **({} if self.texts is None else {"text": _shortened(self.texts[i])}),
             }
 
     def _vote_columns(self, i: int) -> dict[str, Any]:
@@ -137,6 +141,12 @@ class LabelIssues:
         return text.getvalue()
 
 
+def _shortened(text: str) -> str:
+    """A text in one line, cut after a few hundred characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _TEXT_LENGTH else line[: _TEXT_LENGTH - 3] + "..."
+
+
 def _written(value: float | str) -> float | str:
     """A value as it is written to label_issues.csv."""
     if isinstance(value, str):
@@ -153,7 +163,10 @@ def find_issues(
     rows: NDArray[np.int64] | None = None,
     votes: Votes | None = None,
     odd: OddSamples | None = None,
+    texts: tuple[str, ...] | None = None,
 ) -> LabelIssues:
     """The label issues of a judgement of samples with the given labels (N,), and what else is known of them."""
     arrays = {name: tensor.numpy() for name, tensor in vars(judgement).items()}
-    return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, votes=votes, odd=odd, **arrays)
+    return LabelIssues(
+        classes=classes, paths=paths, labels=labels, sample_rows=rows, votes=votes, odd=odd, texts=texts, **arrays
+    )

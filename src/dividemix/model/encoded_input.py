@@ -17,6 +17,7 @@ from dividemix.encoders.encoder import Encoder, ImageEncoder, Preprocessing
 from dividemix.encoders.find import find_encoder
 from dividemix.errors import InputError
 from dividemix.model.inputs import ImageInput, VectorInput, count
+from dividemix.model.text_input import TextInput
 
 
 class EncodedInput(nn.Module):
@@ -74,11 +75,12 @@ class EncodedInput(nn.Module):
         return self._images.examples()
 
 
-Input = ImageInput | VectorInput | EncodedInput
+Input = ImageInput | VectorInput | EncodedInput | TextInput
 INPUTS: dict[str, Callable[[Mapping[str, Any]], Input]] = {
     "images": ImageInput.of,
     "vectors": VectorInput.of,
     "encoded images": EncodedInput.of,
+    "texts": TextInput.of,
 }
 
 

@@ -19,6 +19,7 @@ from dividemix import atomic
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.readers.pixels import array_or_list, as_image, as_vectors
 from dividemix.data.source import Kind
+from dividemix.data.texts import as_texts
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError, shown
@@ -138,11 +139,12 @@ class Model:
 
         Images are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
         (N, channels, H, W), or (N, H, W) for one channel. Or they are a list of N images of any size: paths, contents
-        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors. One
-        path, image or vector alone is taken for a list of one. Raises InputError if an array has other values or
-        another size, or an image cannot be read.
+        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors. Texts
+        are a list. One path, image, vector or text alone is taken for a list of one. Raises InputError if an array has
+        other values or another size, or an image cannot be read.
         """
-        items = array_or_list([samples] if self._is_one(samples) else samples, self.kind)
+        samples = [samples] if self._is_one(samples) else samples
+        items: Any = as_texts(samples) if self.kind == "texts" else array_or_list(samples, self.kind)
         if self.kind == "vectors" and not isinstance(items, np.ndarray):
             items = as_vectors(items, self.kind)
         if isinstance(items, np.ndarray):

@@ -1,4 +1,4 @@
-"""A source of images turned into one of vectors, by the encoder that a job names."""
+"""A source of images or texts turned into one of vectors, by the encoder that a job names."""
 
 import dataclasses
 from typing import Any
@@ -8,22 +8,22 @@ from numpy.typing import NDArray
 
 from dividemix.data.image_files import fingerprint
 from dividemix.data.source import Encoding, Samples, Source
+from dividemix.data.texts import texts_fingerprint
 from dividemix.encoders.encode import encoded
 from dividemix.encoders.encoder import Encoder, ImageEncoder
 from dividemix.encoders.find import find_encoder
+from dividemix.encoders.tfidf import NAME as TFIDF
+from dividemix.encoders.tfidf import TfidfEncoder
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
 from dividemix.planning.job import Job
 
 
 def encoder_of(job: Job) -> Encoder | None:
-    """The job's encoder of images, loaded; None if it has none. Raises InputError if it cannot be had."""
-    if job.encoder is None:
+    """The job's pretrained encoder, loaded; None if it names none. Raises InputError if it cannot be had."""
+    if job.encoder in (None, TFIDF):
         return None
-    encoder = find_encoder(job.encoder, choose_device(job.settings.device), job.image_size)
-    if encoder.takes != "images":
-        raise InputError(f"encoder {job.encoder!r} takes {encoder.takes}: {job.data} has images")
-    return encoder
+    return find_encoder(str(job.encoder), choose_device(job.settings.device), job.image_size)
 
 
 def image_side(encoder: Encoder, default: int) -> int:
@@ -31,23 +31,36 @@ def image_side(encoder: Encoder, default: int) -> int:
     return encoder.preprocessing.size if isinstance(encoder, ImageEncoder) else default
 
 
-def encode_source(job: Job, encoder: Encoder, source: Source) -> Source:
-    """The source with the vectors of its images in their place; they are computed once and kept on disk."""
-    if source.kind != "images":
-        raise InputError(f"encoder {job.encoder!r} takes images, but {job.data} has {source.kind}: leave it out")
+def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
+    """The source with the vectors of its images or texts in their place.
+
+    Those of a pretrained encoder are computed once and kept on disk. Texts without one get TF-IDF, which is fitted on
+    the training texts. Raises InputError if the encoder takes other samples.
+    """
+    fitted = None
+    if encoder is None:
+        if source.kind != "texts":
+            raise InputError(f"encoder {TFIDF!r} takes texts, but {job.data} has {source.kind}: leave it out")
+        encoder = fitted = TfidfEncoder.fitted(np.asarray(source.train_images).tolist())
+    if encoder.takes != source.kind:
+        raise InputError(f"encoder {job.encoder!r} takes {encoder.takes}, but {job.data} has {source.kind}")
 
     def vectors(samples: Samples, what: str) -> NDArray[np.float32]:
+        if fitted is not None:
+            return fitted.encode(samples).numpy()
+        if source.kind == "texts":
+            texts = np.asarray(samples)
+            return encoded(encoder, texts.tolist(), texts_fingerprint(texts), what)
         return encoded(encoder, samples, fingerprint(samples), what)
 
     def part(samples: Samples | None, what: str) -> NDArray[np.float32] | None:
         return None if samples is None else vectors(samples, what)
 
-    assert job.encoder is not None
     changes: dict[str, Any] = {
-        "train_images": vectors(source.train_images, "training images"),
-        "test_images": part(source.test_images, "test images"),
-        "val_images": part(source.val_images, "validation images"),
+        "train_images": vectors(source.train_images, f"training {source.kind}"),
+        "test_images": part(source.test_images, f"test {source.kind}"),
+        "val_images": part(source.val_images, f"validation {source.kind}"),
         "other_tests": {name: (vectors(one, name), labels) for name, (one, labels) in source.other_tests.items()},
     }
-    about = Encoding(encoder=job.encoder, about=encoder.describe(), images=source)
+    about = Encoding(encoder=job.encoder or TFIDF, about=encoder.describe(), images=source, fitted=fitted)
     return dataclasses.replace(source, mean=None, std=None, encoding=about, **changes)

@@ -49,6 +49,9 @@ class Job(Settings):
     image_root: str | None = setting(
         None, "the folder that relative paths in a table start from [that of the table]", "DIR"
     )
+    text_column: str | None = setting(
+        None, "train on texts: the column of a .csv, .tsv, .jsonl or .parquet file", "NAME"
+    )
     features_column: str | None = setting(
         None, "the column of vectors (lists of numbers) in a .parquet or .arrow", "NAME"
     )

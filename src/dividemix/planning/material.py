@@ -21,6 +21,7 @@ from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import is_table, read_source, with_samples_of
 from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
+from dividemix.data.texts import texts_fingerprint
 from dividemix.data.vectors import vectors_fingerprint
 from dividemix.data.votes import Votes
 from dividemix.encoders.encoder import Encoder
@@ -76,6 +77,13 @@ class Material:
         return ({} if self.test is None else {"test": self.test}) | self.other_tests
 
     @property
+    def texts(self) -> tuple[str, ...] | None:
+        """The texts (N,) that the vectors were computed from; None for other samples."""
+        if self.encoding is None or self.encoding.images.kind != "texts":
+            return None
+        return tuple(np.asarray(self.encoding.images.train_images).tolist())
+
+    @property
     def labels(self) -> NDArray[np.int64]:
         """Given labels (N,)."""
         labels: NDArray[np.int64] = self.everything.labels.cpu().numpy()
@@ -96,6 +104,7 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         image_size=None if encoder else job.image_size,
         large_size=image_side(encoder, large_size) if encoder else large_size,
         features_column=job.features_column,
+        text_column=job.text_column,
         labels=job.labels,
         test_labels=job.test_labels,
         memory_gb=job.memory_gb,
@@ -109,7 +118,8 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
 def prepared(source: Source, job: Job, encoder: Encoder | None = None) -> Source:
     """The samples that the job keeps of a source, as vectors if it has an encoder."""
     source, encoder = reduced(source, job), encoder or encoder_of(job)
-    return source if encoder is None else encode_source(job, encoder, source)
+    is_encoded = job.encoder is not None or source.kind == "texts"
+    return encode_source(job, encoder, source) if is_encoded else source
 
 
 def reduced(source: Source, job: Job) -> Source:
@@ -140,7 +150,7 @@ def gather(
     mean, std, hold, hold_to_train = _holders(job, source, device)
     everything = hold_to_train(source.train_images, labels)
     if isinstance(everything, FeatureData) and source.encoding is not None:
-        everything.pictures = source.encoding.images.train_images
+        everything.pictures = source.encoding.images.train_images if source.encoding.images.kind == "images" else None
     train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.settings.seed)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
     if source.val_images is not None and source.val_labels is not None:
@@ -256,8 +266,15 @@ def _digest(
     others = [*source.other_tests.values(), *([trusted] if trusted else [])]
     for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
         if images is not None:
-            digest.update(vectors_fingerprint(np.asarray(images)) if source.kind == "vectors" else fingerprint(images))
+            digest.update(_FINGERPRINTS[source.kind](images))
     for array in (labels, true_labels, source.test_labels, source.val_labels, *(labels for _, labels in others)):
         if array is not None:
             digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+_FINGERPRINTS: dict[Kind, Callable[[Any], bytes]] = {
+    "images": fingerprint,
+    "vectors": lambda vectors: vectors_fingerprint(np.asarray(vectors)),
+    "texts": texts_fingerprint,
+}

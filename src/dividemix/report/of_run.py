@@ -19,6 +19,8 @@ from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.runs.run import Run
 
+_TEXT_LENGTH = 4000  # characters of a text on the page
+
 
 def write_report(run: Run) -> Path:
     """Write report.html of a finished run and return its path.
@@ -28,8 +30,12 @@ def write_report(run: Run) -> Path:
     """
     if not run.finished:
         raise InputError(f"{run.directory.path}: the run is not finished; train it to its end first")
-    folder, pictures = run.directory.path, _pictures(run)
-    content = render(page_content(run), lambda i: shown.image(pictures.small(i), pictures.link(i, folder)))
+    folder, texts = run.directory.path, run.material.texts
+    if texts is not None:
+        content = render(page_content(run), lambda i: shown.text(texts[i][:_TEXT_LENGTH]))
+    else:
+        pictures = _pictures(run)
+        content = render(page_content(run), lambda i: shown.image(pictures.small(i), pictures.link(i, folder)))
     atomic.write_text(folder / "report.html", content)
     return folder / "report.html"
 
@@ -104,6 +110,11 @@ def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
 
 def _samples_fact(material: Material) -> tuple[str, str]:
     """What the samples are: the size of the images, or of the vectors."""
+    if material.texts is not None and material.encoding is not None:
+        return (
+            "Texts",
+            f"{len(material.texts):,}, as vectors of {material.shape[0]:,} numbers by {material.encoding.encoder}",
+        )
     if material.kind == "vectors":
         encoder = f", by {material.encoding.encoder}" if material.encoding else ""
         return "Vectors", f"{material.shape[0]:,} numbers each{encoder}"

@@ -188,10 +188,13 @@ class Run:
         """
         with exclusive(self.directory.path):
             facts = read_facts(self.directory.last)
-            known = {"epoch": self.saved_epoch, "data": self.material.digest, "job": self.job.identity}
+            known = {"epoch": self.saved_epoch, "data": self.material.digest}
+            identity = self.job.identity
             if (end := earlier_end(facts, self.job)) is not None:
-                known["job"] = self.job.identity | {"epochs": end}
-            if any(facts.get(name) != value for name, value in known.items()):
+                identity["epochs"] = end
+            changed = any(facts.get(name) != value for name, value in known.items())
+            # A setting that is newer than the checkpoint is not in it.
+            if changed or any(identity.get(name) != value for name, value in facts.get("job", {}).items()):
                 raise InputError(f"{self.directory.path}: another process has changed it meanwhile; load it again")
             for folder in (self.directory.last, self.directory.best):  # before anything is written
                 remove_strays(folder)
@@ -264,7 +267,7 @@ class Run:
             material = self.material
             with self.kept_nets():
                 judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
-            about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes")}
+            about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes", "texts")}
             everything = material.everything
             odd = find_odd_samples(everything.features) if isinstance(everything, FeatureData) else None
             issues = find_issues(judgement, material.labels, odd=odd, **about)

@@ -22,6 +22,7 @@ from dividemix.data.readers.npy import read_npy
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
 from dividemix.data.readers.table import list_table
+from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.source import Source
 from dividemix.errors import InputError
@@ -38,6 +39,7 @@ def read_source(
     label_column: str = "label",
     image_root: Path | None = None,
     features_column: str | None = None,
+    text_column: str | None = None,
     labels: str | None = None,
     test_labels: str | None = None,
     annotators: str | None = None,
@@ -70,6 +72,7 @@ def read_source(
         path_column=path_column,
         label_column=label_column,
         features_column=features_column,
+        text_column=text_column,
         memory_gb=memory_gb,
     )
     source: Source
@@ -92,7 +95,13 @@ def read_source(
     if source.test_images is not None:
         raise InputError(f"test {test} is a second test set: {data} has its own; leave it out")
     return with_samples_of(
-        source, test, features_column=features_column, labels=test_labels, memory_gb=memory_gb, **columns
+        source,
+        test,
+        features_column=features_column,
+        text_column=text_column,
+        labels=test_labels,
+        memory_gb=memory_gb,
+        **columns,
     )
 
 
@@ -101,6 +110,7 @@ def with_samples_of(
     data: str,
     *,
     features_column: str | None = None,
+    text_column: str | None = None,
     labels: str | None = None,
     memory_gb: float = 4.0,
     **columns: Any,
@@ -118,11 +128,12 @@ def with_samples_of(
         path_column=columns.get("path_column", "path"),
         label_column=columns.get("label_column", "label"),
         features_column=features_column,
+        text_column=text_column,
         memory_gb=memory_gb,
     )
     if arrays is None:
-        if source.kind == "vectors":
-            raise InputError(f"{data}: has images, but the training samples are vectors")
+        if source.kind != "images":
+            raise InputError(f"{data}: has images, but the training samples are {source.kind}")
         found, for_test = _listings(data, **columns)
         return with_test(source, for_test or found, memory_gb=memory_gb)
     other = arrays()
@@ -161,6 +172,7 @@ def _array_reader(
     path_column: str,
     label_column: str,
     features_column: str | None,
+    text_column: str | None,
     memory_gb: float,
 ) -> Callable[[], Source] | None:
     """The reader of a file whose samples are arrays; None for image files and built-in data sets.
@@ -170,6 +182,14 @@ def _array_reader(
     path, suffix = Path(data), _suffix(data)
     if labels is not None and suffix != ".npy":
         raise InputError(f"{option} {labels} has no meaning for {data}, which has its own labels: leave it out")
+    if text_column is not None:
+        if features_column is not None:
+            raise InputError(
+                "text_column and features_column are both given: samples are texts or vectors; leave one out"
+            )
+        return partial(read_text_rows, path, text_column, label_column)
+    if suffix == ".jsonl":
+        raise InputError(f"{data}: name the column that has the texts by text_column")
     if suffix in (".parquet", *ARROW):
         column = find_column(path, features_column, path_column)
         return None if column is None else partial(read_list_column, path, column, label_column=label_column)
@@ -214,7 +234,7 @@ def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
 
 def _check_exists(data: str) -> None:
     """Raise InputError unless the data is an existing folder, or an existing file of a known kind."""
-    kinds = (*_TABLES, *ARROW, ".npy", ".npz")
+    kinds = (*_TABLES, *ARROW, ".jsonl", ".npy", ".npz")
     known = f"a folder with one subfolder for each class, or a {', '.join(kinds[:-1])} or {kinds[-1]} file"
     shown = data if len(data) < 200 else f"{data[:200]}..."
     if not data or not os.path.exists(data):  # noqa: PTH110 (Path.exists raises on names that are too long)

@@ -1,0 +1,32 @@
+"""TF-IDF vectors. The oracle is scikit-learn's TfidfVectorizer and TruncatedSVD, with their own transform."""
+
+import numpy as np
+import pytest
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
+
+from dividemix.encoders.tfidf import TfidfEncoder
+from dividemix.errors import InputError
+
+TEXTS = ["the cat sat", "a cat and a dog", "dogs and cats", "the dog sat down", "Ein Hund schläft", "the cat, the dog"]
+
+
+def test_vectors_are_those_of_scikit_learn() -> None:
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b")
+    svd = TruncatedSVD(5, random_state=0)
+    expected = normalize(svd.fit_transform(vectorizer.fit_transform(TEXTS)))
+    encoder = TfidfEncoder.fitted(TEXTS)
+    assert np.abs(encoder.encode(TEXTS).numpy() - expected).max() < 1e-5
+    new = ["the cat slept", "Hund"]
+    assert np.abs(encoder.encode(new).numpy() - normalize(svd.transform(vectorizer.transform(new)))).max() < 1e-5
+
+
+def test_a_text_without_a_known_word_is_zero() -> None:
+    assert not TfidfEncoder.fitted(TEXTS).encode(["xyzzy", ""]).any()
+
+
+@pytest.mark.parametrize("texts", [["...", "!!"], ["word", "word"]])
+def test_texts_without_words_are_refused(texts: list[str]) -> None:
+    with pytest.raises(InputError, match="TF-IDF needs"):
+        TfidfEncoder.fitted(texts)

@@ -1,0 +1,127 @@
+"""Texts through the whole way: read, train, resume, predict, report, relabel."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from workshop import fail
+
+from dividemix.cli import main
+from dividemix.data.readers import read_source
+from dividemix.errors import InputError
+from dividemix.model.model import Model
+from dividemix.runs.run import Run
+
+_WORDS = {
+    "sport": ["match", "goal", "team", "player", "season", "coach", "league", "score"],
+    "food": ["recipe", "bake", "oven", "sauce", "flavour", "cook", "dish", "taste"],
+}
+_FLAGS = ["--text_column=text", "--label_column=topic", "--epochs=3", "--holdout=0", "--net_width=8"]
+
+
+def write_news(path: Path, num_rows: int = 60) -> None:
+    """Two topics; every sixth row is for testing, every fifth other label is wrong."""
+    rng = random.Random(0)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["text", "topic", "true_label", "split"])
+        for i in range(num_rows):
+            topic, other = rng.sample(list(_WORDS), 2)
+            text = " ".join(rng.choice(_WORDS[topic]) for _ in range(8))
+            is_test = i % 6 == 0
+            given = other if i % 5 == 0 and not is_test else topic
+            writer.writerow([f"{text}, <b>{i}</b>", given, topic, "test" if is_test else "train"])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("texts")
+    write_news(folder / "news.csv")
+    assert main(["train", str(folder / "news.csv"), *_FLAGS, f"--out={folder / 'run'}"]) == 0
+    return folder / "run"
+
+
+def test_the_label_issues_have_the_text(run: Path) -> None:
+    with (run / "label_issues.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with (run.parent / "news.csv").open() as file:
+        given = list(csv.DictReader(file))
+    assert len(rows) == 50
+    for row in rows:
+        assert row["text"] == given[int(row["index"])]["text"]
+        assert row["given_label"] == given[int(row["index"])]["topic"]
+
+
+def test_the_model_takes_texts_again_and_gives_the_same_after_loading(run: Path) -> None:
+    loaded = Run.load(run)
+    texts = ["goal match team", "sauce dish bake", "nothing known"]
+    before, after = loaded.model().predict_proba(texts), Model.from_pretrained(run).predict_proba(texts)
+    np.testing.assert_allclose(before, after, atol=1e-6)
+    assert Model.from_pretrained(run).predict_proba("goal match team").shape == (1, 2)
+    with pytest.raises(InputError, match="blank text at position 1"):
+        loaded.model().predict_proba(["goal", " "])
+
+
+def test_the_report_shows_texts_as_text(run: Path) -> None:
+    page = (run / "report.html").read_text()
+    assert '"kind": "text"' in page or '"kind":"text"' in page
+    assert "<b>" not in page.partition('id="data"')[2].partition("</script>")[0].replace("\\u003cb", "")
+
+
+def test_texts_are_predicted_by_the_command_line(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text("goal match team\n\nsauce dish bake\n")
+    assert main(["predict", str(run), str(tmp_path / "new.txt"), f"--out={tmp_path / 'out.csv'}"]) == 0
+    with (tmp_path / "out.csv").open() as file:
+        assert [row["index"] for row in csv.DictReader(file)] == ["0", "2"]
+
+
+def test_a_run_that_is_stopped_resumes_to_the_same_bits(run: Path, tmp_path: Path) -> None:
+    stopped = Run.create(tmp_path / "stopped", Run.load(run).job)
+    epochs = stopped.train()
+    next(epochs)
+    epochs.close()
+    list(Run.load(tmp_path / "stopped").train())
+    assert (tmp_path / "stopped" / "pred_probs.npy").read_bytes() == (run / "pred_probs.npy").read_bytes()
+
+
+@pytest.mark.parametrize("extension", [".jsonl", ".parquet", ".tsv"])
+def test_all_kinds_of_tables_give_the_same(extension: str, tmp_path: Path) -> None:
+    write_news(tmp_path / "news.csv")
+    with (tmp_path / "news.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    table = tmp_path / f"news{extension}"
+    if extension == ".jsonl":
+        table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif extension == ".tsv":
+        names = "\t".join(rows[0])
+        table.write_text("\n".join([names, *("\t".join(row.values()) for row in rows)]))
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        arrow = pytest.importorskip("pyarrow")
+        parquet.write_table(arrow.Table.from_pylist(rows), table)
+    expected = read_source(str(tmp_path / "news.csv"), text_column="text", label_column="topic")
+    found = read_source(str(table), text_column="text", label_column="topic")
+    assert found.train_images.tolist() == expected.train_images.tolist()  # type: ignore[union-attr]
+    assert found.classes == expected.classes
+    np.testing.assert_array_equal(found.train_labels, expected.train_labels)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--text_column=words"], "no column 'words', it has 'text'"),
+        (["--text_column=text"], "no column 'label'"),
+        (["--text_column=topic", "--label_column=topic"], "name two columns"),
+        ([*_FLAGS, "--encoder=nothing:here"], "cannot be imported"),
+    ],
+)
+def test_what_is_wrong_is_one_line(
+    flags: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_news(tmp_path / "news.csv")
+    assert message in fail(capsys, ["train", "news.csv", *flags])
