@@ -294,7 +294,7 @@ def test_stepping_through_the_losses(browser: Any, open_page: Callable[..., None
     open_page(fashion_content(8), fashion_shown)
     slider = browser.find_element(By.ID, "epoch-slider")
     label = browser.find_element(By.CLASS_NAME, "shown-epoch")
-    assert label.text == f"Epoch {browser.execute_script('return DATA.open_epoch')} of 8"
+    assert label.text == f"Epoch {browser.execute_script('return DATA.open_division[0]')} of 8"
     slider.send_keys(Keys.HOME, Keys.END)
     assert label.text == "Epoch 8 of 8"
     before = browser.find_element(By.CSS_SELECTOR, ".stepper .plot").get_attribute("innerHTML")

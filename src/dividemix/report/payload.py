@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dividemix.judging.quality import flag_quality
 from dividemix.report.content import PageContent
-from dividemix.report.opening_epoch import opening_epoch
+from dividemix.report.opening_division import opening_division
 from dividemix.report.shown import Shown
 
 MAX_SUSPECTS = 1000
@@ -49,7 +49,7 @@ def payload(
         "num_skipped": content.num_skipped,
         "kept_epoch": content.kept_epoch,
         "noise_rate": _short(content.noise_rate),
-        "open_epoch": opening_epoch(content.divisions),
+        "open_division": opening_division(content.divisions),
         "rows": [_only(row, _ROW_KEYS) for row in content.rows],
         "divisions": [_only(division, _DIVISION_KEYS) for division in content.divisions],
         "noise": _noise(content),

@@ -12,7 +12,8 @@ function showLosses() {
   }
   const found = new Map(DATA.divisions.map((division) => [`${division.epoch}/${division.net}`, division]));
   const known = DATA.divisions.some((division) => division.wrong_counts);
-  let net = nets[0];
+  const [openEpoch, openNet] = DATA.open_division;
+  let net = openNet;
 
   const series = [
     { name: known ? "right labels" : "samples", kind: "right", bar: true },
@@ -21,7 +22,7 @@ function showLosses() {
     { name: "likely wrong", kind: "wrong dashed" },
   ];
   const slider = h("input", { type: "range", min: 0, max: epochs.length - 1, step: 1, id: "epoch-slider" });
-  slider.value = Math.max(0, epochs.indexOf(DATA.open_epoch));
+  slider.value = Math.max(0, epochs.indexOf(openEpoch));
   const shown = h("output", { class: "shown-epoch", for: "epoch-slider" });
   const readout = h("p", { class: "readout" });
   const area = h("div", { class: "plot" });
