@@ -80,12 +80,26 @@ def test_a_table_becomes_a_folder(tmp_path: Path) -> None:
     assert found(tmp_path / "clean").keys() == {"cat/a.png", "cat/a-2.png", "cat/b.png"}
 
 
+def test_a_table_may_be_elsewhere(tmp_path: Path) -> None:
+    """Its paths start from image_root, or are absolute."""
+    picture(tmp_path / "disk" / "a.png", 1)
+    picture(tmp_path / "other" / "b.png", 2)
+    table = tmp_path / "project" / "t.csv"
+    table.parent.mkdir()
+    table.write_text(f"path,label\na.png,cat\n{tmp_path / 'other' / 'b.png'},dog\n")
+    write_cleaned_folder(
+        table, [correction(0, "a.png", "cat", "emu")], tmp_path / "clean", image_root=tmp_path / "disk"
+    )
+    assert found(tmp_path / "clean").keys() == {"emu/a.png", "dog/b.png"}
+
+
 def test_a_link_is_followed_to_its_image(photos: Path, tmp_path: Path) -> None:
-    (photos / "dog" / "link.png").symlink_to(photos / "dog" / "4.png")
+    picture(tmp_path / "cache" / "7f3a.png", 99)
+    (photos / "dog" / "link.png").symlink_to(tmp_path / "cache" / "7f3a.png")
     write_cleaned_folder(photos, [], tmp_path / "clean")
     copied = tmp_path / "clean" / "dog" / "link.png"
     assert not copied.is_symlink()
-    assert copied.read_bytes() == (photos / "dog" / "4.png").read_bytes()
+    assert copied.read_bytes() == (tmp_path / "cache" / "7f3a.png").read_bytes()
 
 
 @pytest.mark.parametrize("label", ["../out", "a/b", "..", ".hidden", "a\\b", "x" * 300])

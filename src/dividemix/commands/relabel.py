@@ -28,6 +28,8 @@ def add(relabel: argparse.ArgumentParser) -> None:
     relabel.add_argument("--copy_to", metavar="DIR", type=Path, help=copy)
     ambiguous = "leave out samples that were called ambiguous [they keep their label]"
     relabel.add_argument("--drop_ambiguous", action="store_true", help=ambiguous)
+    root = "with --copy_to: the folder that a table's paths start from [the table's]"
+    relabel.add_argument("--image_root", metavar="DIR", type=Path, help=root)
     relabel.add_argument("--overwrite", action="store_true", help="replace the file --out if it exists")
     relabel.add_argument(
         "--path_column", metavar="NAME", default="path", help="the table's column of image paths [path]"
@@ -57,7 +59,7 @@ def _relabel(arguments: argparse.Namespace) -> int:
     applied = without_ambiguous(decided) if arguments.drop_ambiguous else decided
     columns = {"path_column": arguments.path_column, "label_column": arguments.label_column}
     if arguments.copy_to is not None:
-        num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns)
+        num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns, image_root=arguments.image_root)
         print(f"{arguments.copy_to}: {num_images} images; {_words(numbers)}")
         return 0
     out = arguments.out or default_out(data)

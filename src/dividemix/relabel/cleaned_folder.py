@@ -18,13 +18,20 @@ _LONGEST_NAME = 255  # bytes, on all common file systems
 
 
 def write_cleaned_folder(
-    data: Path, decided: Sequence[Correction], out: Path, *, path_column: str = "path", label_column: str = "label"
+    data: Path,
+    decided: Sequence[Correction],
+    out: Path,
+    *,
+    path_column: str = "path",
+    label_column: str = "label",
+    image_root: Path | None = None,
 ) -> int:
     """Write the images of a folder or a text table below `out`, each in the folder of its corrected label.
 
-    Deleted samples are left out. If the data has test images, `out` gets the folders train and test. Returns the number
-    of images. The folder appears only when it is complete. Raises InputError if `out` exists and is not empty, if it
-    is inside the data or around it, or if a label cannot be the name of a folder.
+    The paths of a table start from `image_root`, or from its folder. Deleted samples are left out. If the data has
+    test images, `out` gets the folders train and test. Returns the number of images. The folder appears only when it is
+    complete. Raises InputError if `out` exists and is not empty, if it is inside the data or around it, or if a label
+    cannot be the name of a folder.
     """
     kind = kind_of(data)
     if kind not in ("folder", ".csv", ".tsv"):
@@ -37,7 +44,7 @@ def write_cleaned_folder(
     if kind == "folder":
         train, test = list_folder(data, whole=True)  # what is not listed would be lost
     else:
-        train, test = list_table(data, path_column=path_column, label_column=label_column)
+        train, test = list_table(data, path_column=path_column, label_column=label_column, image_root=image_root)
     rows: dict[int, tuple[str, str | None]] = dict(enumerate(zip(train.paths, train.labels, strict=True)))
     new = by_path(decided, rows, data)
     labels = {row: new[row].new_label if row in new else label for row, (_, label) in rows.items()}
