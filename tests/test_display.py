@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +34,8 @@ def run(*rows: Any, method: str = "dividemix", epochs: int = 12, warmup_epochs: 
         state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
         train=lambda: (row for row in rows),
         estimate=None,
+        directory=SimpleNamespace(path=Path("nowhere")),
+        finished=False,
     )
 
 

@@ -17,6 +17,8 @@ from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
 from dividemix.runs.together import follow
+from dividemix.runs.tracking import parse_log, tracked
+from dividemix.session import say_time
 from dividemix.settings import Field, checked_path
 
 _OF_ARRAYS = (
@@ -29,6 +31,7 @@ _ARGUMENTS = (
     Field("minutes", float, None, "", optional=True),
     Field("overwrite", bool, False, ""),
     Field("progress", bool, True, ""),
+    Field("log", str, None, "", optional=True),
 )
 
 
@@ -42,6 +45,7 @@ def train(
     overwrite: bool = False,
     progress: bool = True,
     keep_data: bool = True,
+    log: str | None = None,
     **settings: Any,
 ) -> Run:
     """Train on images or vectors with labels that may be wrong, and return the finished run.
@@ -53,15 +57,16 @@ def train(
     `test_labels` and `classes` may be given, too. The run directory keeps a copy of samples in memory. With
     `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is chosen by the
     data, as on the command line. `settings` are the flags of the command line by name, such as epochs=20 or
-    noise="symmetric:0.5".
+    noise="symmetric:0.5". `log` names trackers, such as "tensorboard,mlflow".
 
     Raises:
         InputError: if something is wrong with the data or a setting.
     """
+    arguments = {"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress, "log": log}
     for field in _ARGUMENTS:
-        field.checked({"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress}[field.name])
+        field.checked(arguments[field.name])
     out = None if out is None else checked_path(out, "out")
-    source = None
+    source, trackers = None, parse_log(log)
     if isinstance(data, str | os.PathLike) and isinstance(labels, str | os.PathLike):
         settings["labels"], labels = labels, None
     if labels is not None or not isinstance(data, str | os.PathLike):
@@ -99,10 +104,12 @@ def train(
         if progress:
             for note in run.material.notes:
                 say(note)
-            watch(run)
+            say_time(run)
+            watch(run, trackers)
         else:
-            for _ in run.train():
-                pass
+            with tracked(run, trackers) as epochs:
+                for _ in epochs:
+                    pass
             write_report(run)
     return run
 

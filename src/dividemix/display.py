@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 
 from rich.console import Console
 from rich.live import Live
@@ -13,6 +13,7 @@ from rich.text import Text
 from dividemix.judging.records import EpochRow, RunSummary, main_loss
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
+from dividemix.runs.tracking import tracked
 from dividemix.time_left import Stopwatch, seconds_left, share_done
 
 console = Console(highlight=False, markup=False, emoji=False)
@@ -25,10 +26,13 @@ def say(text: str) -> None:
     console.print(text, soft_wrap=True)
 
 
-def watch(run: Run) -> None:
-    """Train the run to its end, show each epoch, and write the report. An interrupt ends it after all is saved."""
+def watch(run: Run, log: tuple[str, ...] = ()) -> None:
+    """Train the run to its end, show each epoch, and write the report. An interrupt ends it after all is saved.
+
+    `log` names trackers (runs/tracking.py) that log the epochs, too.
+    """
     bar = Live(_Bar(run), console=console, refresh_per_second=4, transient=True)
-    with closing(run.train()) as epochs, bar if console.is_terminal else nullcontext():
+    with tracked(run, log) as epochs, bar if console.is_terminal else nullcontext():
         for row in epochs:
             say(epoch_line(run, row))
     write_report(run)

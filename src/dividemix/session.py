@@ -14,17 +14,17 @@ from dividemix.runs.run import Run
 from dividemix.time_left import estimate, seconds_left, time_words
 
 
-def train_shown(run: Run, *, resume: str = "") -> int:
+def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int:
     """Train the run to its end and show it. Returns 0, or the exit code if a signal stopped it.
 
-    `resume` says how to continue a stopped run, if that is not `dividemix resume`.
+    `resume` says how to continue a stopped run, if that is not `dividemix resume`. `log` names trackers.
     """
     for line in _opening(run):
         say(line)
     say_time(run)
     try:
         with Interrupts():
-            watch(run)
+            watch(run, log)
     except Interrupted as interrupt:
         resume = resume or f"dividemix resume {run.directory.path}{' --trust_net' if run.job.names_code else ''}"
         say(f"stopped by {interrupt}: {_saved(run)}. Continue with: {resume}")

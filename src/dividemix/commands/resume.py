@@ -25,6 +25,7 @@ def add(resume: argparse.ArgumentParser) -> None:
     resume.add_argument("--runs", metavar="DIR", type=Path, default=Path("runs"), help="where to look for runs [runs]")
     for name, field in _FIELDS.items():
         resume.add_argument(f"--{name}", metavar=field.metavar, help=f"{field.doc} [as the run has it]")
+    resume.add_argument("--log", metavar="NAMES", help="log to further trackers; those that the run has continue")
     trust = "run the code of your own net or method that the run names: only if you trust it"
     resume.add_argument("--trust_net", action="store_true", help=trust)
     resume.set_defaults(command=_resume)
@@ -46,8 +47,10 @@ def _lead(arguments: argparse.Namespace) -> int:
     from dividemix.runs.directory import RunDirectory
     from dividemix.runs.extension import extension_words
     from dividemix.runs.run import Run
+    from dividemix.runs.tracking import parse_log
     from dividemix.session import show_results, train_shown
 
+    trackers = parse_log(arguments.log)
     job = RunDirectory(path).read_job(trust_net=arguments.trust_net)
     flags = {name: getattr(arguments, name) for name in _FIELDS}
     moved = {name: _FIELDS[name].from_text(value) for name, value in flags.items() if value is not None}
@@ -58,7 +61,7 @@ def _lead(arguments: argparse.Namespace) -> int:
         say(f"{path}: {extension_words(before, run.job)}")
     elif run.finished and (path / "summary.json").is_file():
         say(f"{path}: all {run.state.epoch} epochs are trained; --extend EPOCHS adds more")
-    if code := train_shown(run):
+    if code := train_shown(run, log=trackers):
         return code
     show_results([path])
     return 0

@@ -45,6 +45,8 @@ def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
         action="store_true",
         help="continue the run in --out, or start it; without DATA and --out, as dividemix resume",
     )
+    log = "log the epochs to tensorboard, mlflow, wandb: one or more, with commas between; offline"
+    train.add_argument("--log", metavar="NAMES", help=log)
     train.add_argument("--overwrite", action="store_true", help="replace the run in --out")
     trust = "run the code of your own net or method that a run or --config names: only if you trust it"
     train.add_argument("--trust_net", action="store_true", help=trust)
@@ -95,6 +97,7 @@ class _Planned:
 
 
 def _train(arguments: argparse.Namespace) -> int:
+    _trackers(arguments.log)  # a package that is missing is reported before minutes are spent on reading data
     if started_by_torchrun():
         from dividemix.runs.together import led
 
@@ -219,6 +222,15 @@ def _resumption(out: Path, given: dict[str, Any], arguments: argparse.Namespace)
     return _Planned(Plan(Job.of(asked | given), preset), out, resumes=True, trust_net=trusts)
 
 
+def _trackers(log: str | None) -> tuple[str, ...]:
+    """The trackers that --log names. Raises InputError if one cannot be used."""
+    if log is None:
+        return ()
+    from dividemix.runs.tracking import parse_log
+
+    return parse_log(log)
+
+
 def _refuse_existing(out: Path, arguments: argparse.Namespace) -> None:
     from dividemix.runs.creation import refuse_existing
 
@@ -244,7 +256,8 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
                 say(_DEMO_WORDS.format(methods=" and ".join(one.plan.job.method for one in planned)))
             elif not arguments.preset and one is planned[0]:
                 say(f"settings that you do not give are those of the preset {plan.preset} (see dividemix presets)")
-        if code := train_shown(run, resume="" if len(planned) == 1 else "the same command and --resume"):
+        resume = "" if len(planned) == 1 else "the same command and --resume"
+        if code := train_shown(run, resume=resume, log=_trackers(arguments.log)):
             return code
     show_results([one.out for one in planned])
     return 0
