@@ -97,6 +97,7 @@ def test_exported_it_takes_raw_vectors_too(tmp_path: Path, run: Run) -> None:
 def test_the_page_has_no_pictures_and_says_what_the_samples_are(run: Run) -> None:
     page = (run.directory.path / "report.html").read_text()
     assert "6 numbers each" in page
+    assert '"map":{"points":[[' in page
     assert "data:image" not in page
     assert "pixels, " not in page
 

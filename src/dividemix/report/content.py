@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.builtin import BUILT_IN
+from dividemix.report.data_map import DataMap
 
 # Files whose labels are numbers of classes, or can be.
 _NUMBERED = (".npz", ".npy", ".parquet", ".arrow", ".feather", ".json")
@@ -52,6 +53,7 @@ class PageContent:
     true_labels: NDArray[np.int64] | None = None  # (N,): if known; then the flags are scored
     kept_epoch: int | None = None  # the epoch whose networks were kept
     num_skipped: int = 0  # samples that could not be read
+    map: DataMap | None = None  # of samples that are vectors
 
     def __post_init__(self) -> None:
         num_samples, num_classes = len(self.labels), len(self.classes)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix import atomic
+from dividemix.data.features import FeatureData
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
 from dividemix.errors import InputError
@@ -15,6 +16,7 @@ from dividemix.judging.records import RunSummary
 from dividemix.planning.material import Material
 from dividemix.report import shown
 from dividemix.report.content import PageContent, can_add_classes
+from dividemix.report.data_map import data_map
 from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.runs.run import Run
@@ -87,6 +89,11 @@ def page_content(run: Run) -> PageContent:
         true_labels=material.true_labels,
         kept_epoch=summary["kept_epoch"],
         num_skipped=len(material.skipped),
+        map=(
+            data_map(material.everything.features.cpu().numpy(), issues.is_label_issue)
+            if isinstance(material.everything, FeatureData)
+            else None
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from dividemix.report.content import PageContent
 from dividemix.report.payload import payload
 from dividemix.report.shown import Shown
 
-_BEFORE = ("dom", "charts", "training", "losses", "overview", "noise", "shown")
+_BEFORE = ("dom", "charts", "training", "losses", "overview", "noise", "map", "shown")
 _AFTER = ("decisions", "choose", "gallery", "large", "bulk", "review", "main")
 _STORING = (
     "This browser stores the decisions for this report until you clear them. <strong>Download corrections</strong> "

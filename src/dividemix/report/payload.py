@@ -54,7 +54,22 @@ def payload(
         "divisions": [_only(division, _DIVISION_KEYS) for division in content.divisions],
         "noise": _noise(content),
         "quality": _quality(content),
+        "map": _map(content),
         "suspects": _suspects(content, suspicion(content)[first : first + limit], show),
+    }
+
+
+def _map(content: PageContent) -> dict[str, Any] | None:
+    """The points of the map with their labels; None for data that has none."""
+    if content.map is None:
+        return None
+    index = content.map["samples"]
+    return {
+        "points": content.map["points"],
+        "share": _short(content.map["share"]),
+        "given": content.labels[index].tolist(),
+        "suggested": content.probs[index].argmax(axis=1).tolist(),
+        "flagged": content.is_issue[index].astype(int).tolist(),
     }
 
 

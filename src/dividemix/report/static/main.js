@@ -3,6 +3,7 @@
 showOverview();
 showReview();
 showNoise(showPair);
+showMap();
 showQuality();
 showTraining();
 showLosses();
