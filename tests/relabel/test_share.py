@@ -361,6 +361,15 @@ def test_any_json_is_read_or_refused(value: Any) -> None:
             read_decisions(file)
 
 
+def test_tools_without_images_do_not_need_the_data(run: Path) -> None:
+    (run.parent / "photos").rename(run.parent / "elsewhere")
+    share(run, "datalab")
+    share(run, "label-studio", image_url="https://host/")
+    with pytest.raises(InputError, match=r"data is .*photos: no such file or folder; name where"):
+        share(run, "datasets")
+    share(run, "datasets", data=str(run.parent / "elsewhere"))
+
+
 def test_a_file_is_not_replaced_silently(run: Path) -> None:
     share(run, "datalab")
     share(run, "datalab")  # the same content

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,8 +25,13 @@ class Shared:
     name: str  # of the run
     classes: tuple[str, ...]
     issues: list[Issue]
-    images: dict[int, ImageLike]  # by the sample's index; empty for data without image files
     data: str
+    list_images: Callable[[], dict[int, ImageLike]]  # reads the data
+
+    @cached_property
+    def images(self) -> dict[int, ImageLike]:
+        """The images by the sample's index; none for data without image files. Raises InputError without the data."""
+        return self.list_images()
 
     def files(self, tool: str) -> dict[int, Path]:
         """The image files by the sample's index. Raises InputError, naming the tool, if a sample has none."""
@@ -41,12 +47,14 @@ class Shared:
 def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Shared:
     """What a finished run shares: all samples, or the flagged ones; `data` is where its data is now, if it moved.
 
+    The data is read only when its images are needed.
+
     Raises:
-        InputError: if the run is not finished or damaged, no label is flagged, or the data cannot be read.
+        InputError: if the run is not finished or damaged, or no label is flagged.
     """
     issues = [one for one in read_issue_table(run) if one.is_label_issue or not flagged_only]
     if not issues:
-        raise InputError(f"{run}: no label is flagged: share all samples instead, with --all")
+        raise InputError(f"{run}: no label is flagged: share all samples instead")
     config = run / "model" / "config.json"
     described = parse_json(read_bytes(config, _MAX_BYTES), dict, str(config))
     classes = described.get("classes")
@@ -56,19 +64,19 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
     fields = ("data", "path_column", "label_column", "image_root", "features_column")
     job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
     is_own_copy = not data and (run / job.data).is_file()  # data.npz, of a run on arrays from Python
-    if not is_own_copy and job.data not in BUILT_IN and not Path(job.data).exists():
-        raise InputError(f"data is {job.data}: no such file or folder; name where the data of the run is now")
     return Shared(
         name=run.resolve().name,
         classes=tuple(classes),
         issues=issues,
-        images={} if is_own_copy else _images(job),
+        list_images=dict if is_own_copy else partial(_images, job),
         data=job.data,
     )
 
 
 def _images(job: Job) -> dict[int, ImageLike]:
     """The images of a run's data by their index in it, as the readers count; none for arrays."""
+    if job.data not in BUILT_IN and not Path(job.data).exists():
+        raise InputError(f"data is {job.data}: no such file or folder; name where the data of the run is now")
     image_root = None if job.image_root is None else Path(job.image_root)
     listing = list_data(
         job.data,
