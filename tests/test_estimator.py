@@ -31,12 +31,17 @@ from dividemix.errors import InputError
 
 QUICK: dict[str, Any] = {"epochs": 5, "warmup_epochs": 3, "net_width": 16, "device": "cpu", "random_state": 0}
 
+# On vectors the linear layer trains as long as no parameter of the networks is set.
+LINEAR = DivideMixClassifier(epochs=6, device="cpu", random_state=0)
+
 # The checks that are known to fail, each with its reason: none.
 EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 
 
 @pytest.mark.slow
-@parametrize_with_checks([DivideMixClassifier(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)  # type: ignore[untyped-decorator]
+@parametrize_with_checks(
+    [DivideMixClassifier(**QUICK), LINEAR], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS
+)  # type: ignore[untyped-decorator]
 def test_it_is_a_scikit_learn_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -114,6 +119,31 @@ def test_what_it_learned_has_the_shapes_it_says() -> None:
 
 
 # It is what scikit-learn's tools expect.
+
+
+def test_vectors_get_the_linear_layer_unless_a_parameter_of_the_networks_is_set() -> None:
+    X, y = blobs()
+    given = mislabeled(y, 0.3, seed=0)
+    classifier = clone(LINEAR).set_params(epochs=None).fit(X, given)
+    assert [type(net).__name__ for net in classifier.nets_] == ["Fourier"]
+    assert (classifier.predict(X) == y).mean() > 0.9
+    np.testing.assert_allclose(classifier.label_scores_, classifier.clean_prob_, rtol=1e-5)
+    wide = clone(LINEAR).fit(np.hstack([X, np.zeros((120, 140))]), given)
+    assert [type(net).__name__ for net in wide.nets_] == ["Linear"]
+    named = DivideMixClassifier(method="robust_vectors", epochs=6, net="linear", random_state=0).fit(X, given)
+    assert [type(net).__name__ for net in named.nets_] == ["Linear"]
+    for changes in ({"net": "mlp"}, {"lambda_u": 0.0}, {"method": "robust"}):
+        networks = clone(LINEAR).set_params(epochs=2, **changes).fit(X, given)
+        assert [type(net).__name__ for net in networks.nets_] == ["MLP", "MLP"]
+    with pytest.raises(InputError, match="method robust_vectors has no setting lambda_u"):
+        DivideMixClassifier(method="robust_vectors", lambda_u=0.0).fit(X, given)
+
+
+def test_the_linear_layer_survives_a_pickle_and_repeats_its_training() -> None:
+    X, y = blobs(60)
+    first, again = clone(LINEAR).fit(X, y), clone(LINEAR).fit(X, y)
+    np.testing.assert_array_equal(first.predict_proba(X), again.predict_proba(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(first)).predict_proba(X), first.predict_proba(X))
 
 
 def test_string_labels_are_learned_as_numbers_are() -> None:
@@ -243,7 +273,8 @@ def test_degenerate_data_is_learned_as_far_as_it_goes_and_without_warnings(X: An
         ({"net": "huge"}, np.eye(4), [0, 1] * 2, "unknown net 'huge'"),
         ({"division": "none"}, np.eye(4), [0, 1] * 2, "per_class"),
         ({"clean_threshold": 2}, np.eye(4), [0, 1] * 2, "clean_threshold is 2"),
-        ({"epochs": None}, np.eye(4), [0, 1] * 2, "epochs is None"),
+        ({"epochs": "many"}, np.eye(4), [0, 1] * 2, "epochs is 'many'"),
+        ({"method": "best"}, np.eye(4), [0, 1] * 2, "unknown method 'best'"),
     ],
 )
 def test_what_cannot_be_learned_is_said(changes: dict[str, Any], X: Any, y: Any, told: str) -> None:

@@ -24,7 +24,7 @@ from dividemix.methods import find_method
 from dividemix.methods.loop import fit
 from dividemix.methods.method import EpochReport, TrainingSets
 from dividemix.planning.choices import as_settings
-from dividemix.planning.defaults import net_for, warmup_for
+from dividemix.planning.defaults import for_vectors, method_for_vectors, net_for, warmup_for
 from dividemix.planning.job import Job
 from dividemix.planning.plan import make_draft
 from dividemix.planning.prepare import start
@@ -43,14 +43,19 @@ except ImportError as error:
 class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier for labels of which many may be wrong; how many need not be known.
 
-    Two networks divide the samples, by losses and predictions, into those that keep their label and those that get a
-    new one. Each trains on the other's division. Settings of the method that are not parameters here are those of the
-    preset `default`.
+    Vectors, such as embeddings or the rows of a table: a linear layer predicts the true labels, and an estimated noise
+    matrix says how they became the given ones. Every label is judged by a model that was not trained on it.
+
+    Images: two networks divide the samples, by losses and predictions, into those that keep their label and those that
+    get a new one. Each trains on the other's division. Settings of the method that are not parameters here are those of
+    the preset `default`. It trains on vectors, too, as soon as you change a parameter that only it has.
 
     Parameters
     ----------
-    epochs : int, default=30
-        Number of epochs, including warm-up.
+    method : str or None, default=None
+        The method by name (docs/methods.md). None is that of the preset `default`, for vectors or for images as above.
+    epochs : int or None, default=None
+        Number of epochs, including warm-up. None is 14 for the linear layer, and 30 for networks.
     warmup_epochs : int or None, default=None
         Epochs of ordinary training before the first division. None is a sixth of the epochs, 1 to 5.
     batch_size : int, default=32
@@ -58,9 +63,11 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     lr : float, default=0.02
         Learning rate of SGD; it falls to zero along a cosine.
     net : str or None, default=None
-        The network, by name or as package.module:function. None is "mlp" for vectors, "small_cnn" for images.
+        The network, by name or as package.module:function. None is "linear" for vectors, or "fourier" for at most 128
+        features, or "mlp" if another method trains on them; and "small_cnn" for images.
     net_width : int or None, default=None
-        Units of a hidden layer, or channels of the first stage. None is 64 for vectors, 16 for images.
+        Units of a hidden layer, or channels of the first stage. None is 64 for vectors, 512 for "fourier", 16 for
+        images.
     noise_std : float, default=0.1
         Standard deviation of the Gaussian noise that makes a view of a vector, as a multiple of each feature's own.
         Images are shifted at random instead.
@@ -96,16 +103,17 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     clean_prob_ : ndarray of shape (n,)
         Probability that each training sample's label is right; mean over the networks.
     label_scores_ : ndarray of shape (n,)
-        Predicted probability of each training sample's label; low values mark suspicious labels.
+        Predicted probability of each training sample's label; low values mark suspicious labels. By the linear layer
+        it is the probability that the label is right.
     is_label_issue_ : ndarray of shape (n,)
         Whether a training sample's clean probability is below 0.5 and another label is predicted for it.
     loss_curve_ : list of float
-        The loss of each warm-up epoch, then L_X of each later epoch; mean over the networks.
+        The loss of each warm-up epoch, then L_X of each later epoch; mean over the networks. Of the linear layer it is
+        that of labels it was not trained on.
 
     Notes
     -----
-    It helps most where the classes can be separated well from correct labels. On two features and two classes with
-    40 % wrong labels it is no better than an ordinary network. If one class is rare, a linear model may be better.
+    It helps most where the classes can be separated well from correct labels.
 
     Examples
     --------
@@ -127,7 +135,8 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        epochs: int = 30,
+        method: str | None = None,
+        epochs: int | None = None,
         warmup_epochs: int | None = None,
         batch_size: int = 32,
         lr: float = 0.02,
@@ -143,6 +152,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         verbose: bool = False,
     ):
+        self.method = method
         self.epochs = epochs
         self.warmup_epochs = warmup_epochs
         self.batch_size = batch_size
@@ -179,7 +189,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             # Small data, and data without wrong labels, is often divided like that: a user need not act on it.
             warnings.simplefilter("ignore", DegenerateDivisionWarning)
-            self.loss_curve_ = [self._watch(report) for report in fit(method, state, sets, s)]
+            self.loss_curve_ = [self._watch(report, s.epochs) for report in fit(method, state, sets, s)]
             issues = find_issues(method.judge(state, data, s), labels, classes=tuple(map(str, self.classes_)))
         self.clean_prob_ = issues.clean_prob.mean(axis=0)
         self.label_scores_ = issues.label_score
@@ -208,19 +218,27 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _job(self, num_samples: int) -> Job:
         """The parameters, completed by the preset `default`, as a job."""
         given = self.get_params(deep=False)
-        for name in ("noise_std", "random_state", "verbose"):
+        for name in ("random_state", "verbose"):
             del given[name]
-        chosen = as_settings(net_for(self.input_shape_))
-        given |= {name: value for name, value in chosen.items() if given[name] is None}
         # A grid search may pass numbers of numpy's types.
         given = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
-        given |= {
+        fixed = {
             "data": "X",
             "seed": int(check_random_state(self.random_state).randint(2**31)),
             "precision": "float32",  # a forward wrapped for a shorter type, or a compiled one, cannot be pickled
             "compile": "never",
             "kernels": "torch",  # a pickle of the nets must load on machines without a compiler
         }
+        defaults = type(self)().get_params(deep=False)
+        changed = {name: value for name, value in given.items() if value != defaults[name]}
+        if len(self.input_shape_) == 1 and (method := self._method_for_vectors(changed)):
+            chosen = as_settings(for_vectors(method, self.input_shape_[0]))
+            return make_draft(fixed | chosen | changed, preset="default").job
+        del given["noise_std"]
+        if given["method"] is None:
+            del given["method"]
+        chosen = as_settings(net_for(self.input_shape_)) | {"epochs": 30}
+        given |= fixed | {name: value for name, value in chosen.items() if given[name] is None}
         if given["warmup_epochs"] is None:
             del given["warmup_epochs"]
             if type(given["epochs"]) is int:  # the planner refuses anything else
@@ -228,6 +246,14 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if type(given["batch_size"]) is int:
             given["batch_size"] = min(given["batch_size"], max(2, num_samples // 4))
         return make_draft(given, preset="default").job
+
+    @staticmethod
+    def _method_for_vectors(changed: dict[str, Any]) -> str | None:
+        """The preset's method for vectors, unless another is named or a parameter of the networks is changed."""
+        method = method_for_vectors({})
+        if "method" in changed:
+            return method if changed["method"] == method else None
+        return method if changed.keys() <= {"epochs", "device"} else None
 
     def _data(self, rows: NDArray[Any], labels: NDArray[np.int64], device: torch.device) -> ArrayData | FeatureData:
         """Rows (n, n_features_in_) in the form that the networks read."""
@@ -237,13 +263,13 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         padding = max(1, round(min(self.input_shape_[:2]) / 12))
         return ArrayData(rows.reshape(-1, *self.input_shape_), labels, crop_padding=padding, **common)
 
-    def _watch(self, report: EpochReport) -> float:
+    def _watch(self, report: EpochReport, num_epochs: int) -> float:
         """The epoch's loss; printed if verbose."""
         losses = next(iter(report.losses.values()))  # L_X, or the only loss of warm-up
         loss = sum(losses) / len(losses)
         if self.verbose:
             kept = "".join(f", {len(division.labeled)} labels kept" for division in report.divisions)
-            print(f"epoch {report.epoch}/{self.epochs} {report.phase}: loss {loss:.4f}{kept}")  # noqa: T201
+            print(f"epoch {report.epoch}/{num_epochs} {report.phase}: loss {loss:.4f}{kept}")  # noqa: T201
         return loss
 
 

@@ -15,6 +15,7 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.defaults import choose
 from dividemix.planning.job import Job
 from dividemix.planning.pace import Pace, PhasePace
+from dividemix.planning.plan import make_plan
 from dividemix.planning.presets import preset_values
 from dividemix.runs.run import Run
 
@@ -126,3 +127,17 @@ def test_minutes_choose_the_number_of_epochs(tmp_path: Path, monkeypatch: pytest
     ):
         with pytest.raises(InputError, match=message):
             choose(job, given, minutes=minutes)
+
+
+def test_vectors_get_the_recipe_for_vectors_unless_the_user_wants_another(tmp_path: Path) -> None:
+    for num_features, net in ((6, "fourier"), (200, "linear")):
+        path = tmp_path / f"{num_features}.npz"
+        np.savez(path, features=np.random.default_rng(0).normal(size=(90, num_features)), labels=np.arange(90) % 3)
+        plan = make_plan({"data": str(path), "device": "cpu"})
+        assert (plan.job.method, plan.job.settings.net, plan.job.holdout) == ("robust_vectors", net, 0.0)
+        assert plan.job.settings.epochs == 14
+        assert "method" in {choice.name for choice in plan.choices}
+        assert make_plan({"data": str(path), "device": "cpu", "epochs": 6}).job.settings.epochs == 6
+        for given in ({"method": "robust"}, {"lambda_u": 5.0}, {"net": "mlp"}):
+            plan = make_plan({"data": str(path), "device": "cpu"} | given)
+            assert (plan.job.method, plan.job.settings.net) == ("robust", "mlp")

@@ -136,8 +136,24 @@ def test_from_python_the_run_keeps_a_copy_and_can_be_loaded(tmp_path: Path) -> N
 
 def test_the_planner_chooses_a_net_for_vectors(tmp_path: Path) -> None:
     run = dividemix.train(X, Y, epochs=1, out=tmp_path / "run", progress=False)
-    assert run.job.settings.net == "mlp"
+    assert (run.job.method, run.job.settings.net) == ("robust_vectors", "fourier")
     assert not [choice for choice in run.choices if choice.name in ("crop_padding", "image_size")]
+
+
+def test_the_recipe_for_vectors_resumes_finds_wrong_labels_and_exports(tmp_path: Path) -> None:
+    """What users get on vectors: from its start to its model, stopped and resumed."""
+    defaults = {"method": "robust_vectors", "net": "fourier", "net_width": 16, "epochs": 8, "holdout": 0.0}
+    wanted = Job.of({"data": str(save(tmp_path)), "noise": "symmetric:0.3", "device": "cpu"} | defaults)
+    straight, half = trained(tmp_path / "straight", wanted), trained(tmp_path / "half", wanted, 5)
+    finish(Run.load(half.directory.path))
+    assert settled(tmp_path / "half") == settled(tmp_path / "straight")
+    assert straight.summary()["kept_acc"] > 90  # type: ignore[operator]
+    issues, true = straight.label_issues(), straight.material.true_labels
+    assert true is not None
+    wrong = straight.material.labels != true
+    assert wrong[issues.order[: int(wrong.sum())]].mean() > 0.9
+    assert (tmp_path / "straight" / "report.html").is_file()
+    assert export(tmp_path / "straight", tmp_path / "m.onnx", "onnx") < 1e-5
 
 
 def test_files_from_python(tmp_path: Path) -> None:

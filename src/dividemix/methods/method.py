@@ -72,6 +72,7 @@ class Method(Protocol):
 
     settings: type[MethodSettings] = MethodSettings
     needs_trusted: bool = False  # whether it trains only with TrainingSets.trusted
+    needs_vectors: bool = False  # whether it trains only on samples that are vectors
     double_backward: bool = False  # whether it differentiates gradients: no compilation, torch's kernels
 
     def num_nets(self, s: Any) -> int:

@@ -51,6 +51,7 @@ class RobustVectors(Method):
     """A linear head behind a noise matrix, judged out of sample."""
 
     settings = RobustVectorsSettings
+    needs_vectors = True
 
     def phases(self, s: RobustVectorsSettings) -> tuple[Phase, ...]:
         """The path of regularisation, then corrections; only the last epoch may be kept, since `judge` describes it."""

@@ -6,6 +6,8 @@ from dividemix.settings import Settings, setting
 
 FIXED_WIDTH = ("resnet50", "inception_resnet_v2")  # nets that net_width does not change
 
+LINEAR = ("linear", "fourier")  # nets whose only trained part is one linear layer
+
 
 @dataclass(frozen=True, kw_only=True)
 class NetSettings(Settings):

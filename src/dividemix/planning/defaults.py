@@ -12,15 +12,19 @@ from dividemix.data.source import Source
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
 from dividemix.methods import find_method
+from dividemix.nets.settings import LINEAR
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.job import Job, known_to
 from dividemix.planning.material import read
 from dividemix.planning.pace import measure
+from dividemix.planning.presets import DEFAULT, find_preset
 
 _LARGE = 96  # an image whose shorter side has more pixels is a photograph, not a thumbnail
 _CPU_SIZE = 64  # pixels of large images on a CPU
 _IMBALANCED = 3  # the largest class may have this many times the samples of the smallest
 _MIN_PER_CLASS = 30  # samples that the class of median size needs before some are held out
+_FEW_FEATURES = 128
+_NO_HOLDOUT = "every label is judged by a model that was not trained on it"
 _MIN_EPOCHS = 5
 _MAX_EPOCHS = 300
 
@@ -38,6 +42,9 @@ def choose(
     can_resize = source is None and job.image_size is None
     starts_trained = job.weights is not None or job.pretrained
     source = source or read(job, large_size=_CPU_SIZE if on_cpu and not starts_trained else LARGE)
+    if source.kind == "vectors" and (method := method_for_vectors(given)):
+        choices = [*for_vectors(method, source.train_images.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
+        return source, [choice for choice in choices if choice.name not in given]
     if source.kind == "vectors":
         choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
     else:
@@ -82,6 +89,23 @@ def _for_images(
     side = min(source.train_images.shape[1:3])
     padding = Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels")
     return source, [*choices, padding, *_by_samples(source)]
+
+
+def method_for_vectors(given: Mapping[str, Any]) -> str | None:
+    """The preset's own method for vectors; None if the user has given a method, or settings or a net of another."""
+    method = find_preset(DEFAULT).method_for_vectors
+    fits = method is not None and known_to(method, given).keys() == given.keys()
+    return method if fits and "method" not in given and given.get("net", LINEAR[0]) in LINEAR else None
+
+
+def for_vectors(method: str, num_features: int) -> list[Choice]:
+    """The method for vectors of that many numbers, a net for it, and its epochs."""
+    net = Choice("net", "linear", "many features: a linear layer is enough")
+    if num_features <= _FEW_FEATURES:
+        net = Choice("net", "fourier", f"at most {_FEW_FEATURES} features: a linear layer needs random waves of them")
+    width = Choice("net_width", 512, "random waves")
+    epochs = Choice("epochs", 14, "ten strengths of regularisation, four corrections of the noise matrix")
+    return [Choice("method", method, "vectors"), net, *([width] if net.value == "fourier" else []), epochs]
 
 
 def net_for(shape: tuple[int, ...]) -> list[Choice]:

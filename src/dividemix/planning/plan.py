@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.planning.choices import Choice, as_settings
-from dividemix.planning.job import JOB_FIELDS, Job, data_name, refuse_unknown_settings
+from dividemix.planning.job import JOB_FIELDS, Job, data_name, known_to, refuse_unknown_settings
 from dividemix.planning.presets import DEFAULT, find_preset, preset_for, preset_values
 from dividemix.settings import fields_of
 
@@ -56,9 +56,10 @@ def make_plan(
         from dividemix.planning.defaults import choose
 
         source, fitted = choose(job, given, minutes=minutes, source=source)
-        known = job.values()
+        method = as_settings(fitted).get("method", job.method)
+        known = known_to(method, job.values())
         choices = tuple(choice for choice in fitted if choice.name in known)
-        job = Job.of(job.values() | as_settings(choices))
+        job = Job.of(known | as_settings(choices))
     if from_program:  # the run's copy of the data is reduced already
         job = Job.of(job.values() | {"limit_train": None, "limit_test": None, "imbalance": None})
     return Plan(job, preset, choices, source)

@@ -22,6 +22,7 @@ class Preset:
     origin: str
     fields: Mapping[str, Any]
     method: str = "dividemix"
+    method_for_vectors: str | None = None  # in place of `method` if the data are vectors
 
 
 def find_preset(name: str) -> Preset:
@@ -75,6 +76,7 @@ PRESETS: dict[str, Preset] = {
         "your own data: the other settings are chosen to fit it (planning/defaults.py)",
         {"lr_schedule": "cosine"},
         method="robust",
+        method_for_vectors="robust_vectors",
     ),
     "cifar10-sym-20": Preset("Table 7, CIFAR-10 20 %", _CIFAR10 | {"lambda_u": 0.0}),
     "cifar10-sym-50": Preset("Table 7, CIFAR-10 50 %", _CIFAR10 | {"lambda_u": 25.0}),
