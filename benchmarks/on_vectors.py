@@ -1,7 +1,7 @@
 """robust_vectors against logistic regression, a kNN vote, cleanlab's path and boosted trees, on vectors.
 
 Usage, from the root of the repository: python -m benchmarks.on_vectors FOLDER SET ... [--noise KIND:RATE ...]
-[--seeds N] [--ways NAME ...] [--json FILE]
+[--seeds N ...] [--ways NAME ...] [--json FILE]
 
 FOLDER has SET.npz with the arrays train, train_labels, test, test_labels, and given if the labels have real noise
 (--noise real). Asymmetric noise takes each class for the next one, on the set cifar10 for the paper's similar class.
@@ -206,14 +206,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("sets", nargs="+")
     parser.add_argument("--noise", nargs="+", default=["symmetric:0.5", "asymmetric:0.4", "instance:0.4", "none"])
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=["ours", "logistic", "knn", "cleanlab"])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     console = Console(highlight=False, width=150)
     console.print(headline(machine()), soft_wrap=True)
     results: dict[str, list[dict[str, float]]] = {}
-    for seed in range(1, arguments.seeds + 1):
+    for seed in arguments.seeds:
         for name in arguments.sets:
             for noise in arguments.noise if seed == 1 else [noise for noise in arguments.noise if noise != "real"]:
                 task = _task(arguments.folder / f"{name}.npz", noise, seed)

@@ -52,7 +52,7 @@ def principal_axes(features: Tensor, *, most: int = 2048) -> tuple[Tensor, Tenso
     """Principal axes (D, D) of features (N, D), and the mean square along each (D,); no axes above `most` features."""
     num_features = features.shape[1]
     if num_features > most:
-        return features.new_empty(num_features, 0), (features**2).mean(dim=0)
+        return features.new_empty(num_features, 0), torch.linalg.vector_norm(features, dim=0) ** 2 / len(features)
     spread, axes = torch.linalg.eigh((features.T @ features).double() / len(features))
     return axes.to(features.dtype), spread.clamp(min=0).to(features.dtype)
 

@@ -3,8 +3,9 @@
 For embeddings and rows of tables. Five heads are trained, each on four fifths of the samples, so that every label is
 judged by a head that never saw it. First the heads learn the given labels, with weaker and weaker regularisation; the
 likelihood of the labels they did not see chooses it. Then the noise matrix P(given | true) is estimated from those
-predictions, and the heads are trained through it: they predict the true labels. Both are repeated. The model is the
-mean of the heads, which is one linear layer.
+predictions, and the heads are trained through it: they predict the true labels. Both are repeated. If labels that were
+not seen are not clearly likelier through the matrix, the first heads are kept. The model is the mean of the heads,
+which is one linear layer.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def _path_step(state: State, data: Folded, s: RobustVectorsSettings, num_steps: 
 def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochReport:
     """Estimate the noise matrix from predictions out of sample; train the heads through it."""
     from dividemix.methods.fold_heads import out_of_sample, train_heads
-    from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, true_label_probs
+    from dividemix.methods.noise_matrix import better_matrix, between, first_matrix
 
     lam = state.buffers["path"][0].item() / s.relaxation
     first = first_matrix(out_of_sample(state.buffers["best_heads"], data), data.labels)
@@ -135,12 +136,30 @@ def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochRe
     state.buffers["matrix"] = matrix
     state.buffers["heads"] = train_heads(state.buffers["heads"], data, lam, matrix, s.steps)
     _set_net(state)
-    log_probs, noise = out_of_sample(state.buffers["heads"], data), 0.0
+    likelihoods, noise = _through(state, data)
+    without = out_of_sample(state.buffers["best_heads"], data).gather(1, data.labels[:, None])[:, 0].double()
+    gain = likelihoods - without
+    if state.epoch == s.epochs - 1 and gain.mean() < gain.std(correction=0) / len(gain) ** 0.5:
+        # The matrix explains labels that were not seen hardly better than none: the noise is of another kind, or none.
+        heads = state.buffers["heads"] = state.buffers["best_heads"].clone()
+        state.buffers["matrix"] = better_matrix(out_of_sample(heads, data), data.labels, first)
+        _set_net(state)
+        noise = _through(state, data)[1]
+    return EpochReport({"loss": [-likelihoods.mean().item()]}, figures={"regularisation": lam, "noise_rate": noise})
+
+
+def _through(state: State, data: Folded) -> tuple[Tensor, float]:
+    """The log-likelihood of each label (N,), not seen, through the noise matrix; and the estimated noise."""
+    from dividemix.methods.fold_heads import out_of_sample
+
+    log_probs, log_matrix = out_of_sample(state.buffers["heads"], data), state.buffers["matrix"].log()
+    likelihoods, right = torch.empty_like(log_probs[:, 0], dtype=torch.float64), 0.0
     for rows in data.blocks(log_probs.shape[1]):
-        given = true_label_probs(log_probs[rows], data.labels[rows], matrix).gather(1, data.labels[rows, None])
-        noise += (1 - given).sum().item()
-    loss = -torch.logsumexp(log_probs + matrix.log().T[data.labels], dim=1).double().mean().item()
-    return EpochReport({"loss": [loss]}, figures={"regularisation": lam, "noise_rate": noise / len(data.labels)})
+        joint = log_probs[rows] + log_matrix.T[data.labels[rows]]
+        each = joint.logsumexp(dim=1)
+        likelihoods[rows] = each.double()
+        right += (joint.gather(1, data.labels[rows, None])[:, 0] - each).exp().double().sum().item()
+    return likelihoods, 1 - right / len(data.labels)
 
 
 def _head(state: State) -> nn.Linear:
