@@ -12,6 +12,7 @@ FILES = {  # by the heading of the section
     "Table 1, CIFAR-10's images (version 0.1)": "table1-mini-cifar10.md",
     "Table 2, the embedded set": "table2-mini-fashion.md",
     "Table 5, the embedded set (version 0.1)": "table5-mini-fashion.md",
+    "Table 6, the embedded set": "table6-mini-fashion.md",
 }
 Cells = dict[tuple[str, str, str], str]  # by method, figure and column
 
