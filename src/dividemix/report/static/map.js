@@ -22,8 +22,8 @@ function showMap() {
     { id: "map", "aria-labelledby": "map-title" },
     h("h2", { id: "map-title" }, "Map of the data"),
     h("p", { class: "lead" }, `${count(points.length)} samples by the two main directions of their vectors, which have `
-      + `${percent(share)} of the variance. Suspects have a ring. One that lies among samples of another colour is worth a look.`),
-    h("div", { class: "toolbar", role: "group", "aria-label": "Colour of the map" }, "Colour: ", ...choices),
+      + `${percent(share)} of the variance. Suspects have a ring. One that is among samples of another colour is worth a look.`),
+    h("div", { class: "map-colour", role: "group", "aria-label": "Colour of the map" }, "Colour: ", ...choices),
     picture,
     DATA.classes.length <= 30
       ? h("p", { class: "key map-key" }, ...DATA.classes.map((text, label) =>
