@@ -219,6 +219,9 @@ SCENARIOS = (
 )
 
 
+MEASURED = ("command", "estimated_seconds")  # of env.json: what equal trainings need not have in common
+
+
 def left(folder: Path) -> dict[str, Any]:
     """Every file below a folder, apart from what a clock measured and the command that was typed."""
     files: dict[str, Any] = {}
@@ -228,10 +231,12 @@ def left(folder: Path) -> dict[str, Any]:
             files[f"{name}/"] = None
         elif path.name == "metrics.jsonl":
             files[name] = [without_times(line) for line in content.splitlines()]
+        elif path.name == "metrics.csv":  # its third column is the time
+            files[name] = [line.split(b",")[:2] + line.split(b",")[3:] for line in content.splitlines()]
         elif path.name == "summary.json":
             files[name] = without_times(content)
         elif path.name == "env.json":
-            files[name] = {key: value for key, value in json.loads(content).items() if key != "command"}
+            files[name] = {key: value for key, value in json.loads(content).items() if key not in MEASURED}
         elif path.suffix == ".log":
             files[name] = ""
         else:
