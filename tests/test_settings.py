@@ -44,6 +44,7 @@ SWITCHES = (
     "lambda_u_auto",
     "labeled_only",
     "flip",
+    "reproducible",
     "sync_batchnorm",
 )
 CHOICES = {

@@ -32,7 +32,8 @@ from dividemix.commands import (
 )
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.engine.processes import is_lost_process, rank
-from dividemix.errors import DivergedError, InputError
+from dividemix.engine.reproducible import restart
+from dividemix.errors import DivergedError, InputError, OtherArithmeticError
 from dividemix.version import __version__
 
 _ORDER = (
@@ -56,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_, **__: None if rank() else _say(f"warning: {message}")
         code: int = arguments.command(arguments)
         return code
+    except OtherArithmeticError as error:
+        if argv is None:  # a process that was started for this command
+            restart()
+        return _complain(str(error))
     except (InputError, DivergedError) as error:
         return _complain(_with_dashes(str(error), flags))
     except KeyboardInterrupt:

@@ -5,6 +5,10 @@ class InputError(ValueError):
     """Something the user gave is wrong. The message is one line: what, where, what is allowed, what to do."""
 
 
+class OtherArithmeticError(InputError):
+    """A reproducible run was asked of a process whose arithmetic is not limited; a new process can do it."""
+
+
 def shown(value: object, length: int = 200) -> str:
     """A value as a message shows it: cut short, whatever it is."""
     try:

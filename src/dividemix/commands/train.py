@@ -8,6 +8,7 @@ from typing import Any
 
 from dividemix.data.builtin import BUILT_IN
 from dividemix.engine.processes import started_by_torchrun
+from dividemix.engine.reproducible import limit_arithmetic
 from dividemix.errors import InputError
 from dividemix.foreign import is_foreign, refuse_foreign
 from dividemix.methods import METHODS, find_method
@@ -138,6 +139,8 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
             requests.append(DEMO | given | {"method": last})
     for request in requests:
         draft = make_draft(request, preset=arguments.preset, minutes=arguments.minutes)
+        if draft.job.settings.reproducible:
+            limit_arithmetic()
         several = len(requests) > 1
         place = Path("runs") / draft.name if out is None else out / draft.job.method if several else out
         if arguments.resume and (place / "config.yaml").is_file():

@@ -57,6 +57,9 @@ class MachineSettings(Settings):
     kernels: Literal["auto", "torch", "own"] = setting(
         "auto", "convolutions on a CPU; auto: our own where they are measured to be faster, in a long training"
     )
+    reproducible: bool = setting(
+        False, "the same bits on all x86 processors with AVX2, also with AVX-512; slower: one thread, no compilation"
+    )
     sync_batchnorm: bool = setting(
         False, "with several processes (torchrun): BatchNorm over the rows of all, not of each process"
     )

@@ -13,6 +13,7 @@ from dividemix.engine.acceleration import autocast_net, compile_net, worth_compi
 from dividemix.engine.device import choose_device, choose_dtype
 from dividemix.engine.kernels.choice import choose_kernels, use_own_kernels
 from dividemix.engine.memory import keep_freed_memory
+from dividemix.engine.reproducible import require_limited
 from dividemix.engine.shared_net import share_net
 from dividemix.engine.state import State
 from dividemix.errors import InputError
@@ -36,6 +37,8 @@ def prepare(
     if method.needs_trusted and job.trusted is None:  # refused before minutes are spent on reading data
         raise InputError(f"method {job.method} needs samples with trusted labels: name them by trusted")
     device = choose_device(job.settings.device)
+    if job.settings.reproducible:
+        _require_reproducible(job.settings, device)
     material = gather(job, device, source, noise)
     shape, num_classes = material.shape, len(material.classes)
     num_samples = len(material.train.labels)
@@ -65,7 +68,7 @@ def with_kernels(
     """The settings with `auto` kernels replaced by the faster. Raises InputError if `own` ones cannot be used."""
     if method.double_backward and s.kernels == "own":
         raise InputError("kernels is own, but the method needs second derivatives: set kernels to torch, or to auto")
-    if method.double_backward or s.kernels == "torch":
+    if method.double_backward or s.reproducible or s.kernels == "torch":
         return replace(s, kernels="torch")
     shape = net_shape(shape, s)
     net = _build(s, 0, num_classes=num_classes, shape=shape, device=device)
@@ -96,7 +99,9 @@ def start(
         choose_kernels("own", nets[0], shape, s.batch_size)  # raises if they cannot be used
         for net in nets:
             use_own_kernels(net)
-    is_long = s.compile == "auto" and _is_long(nets[0], s, len(nets), shape, len(sets.train.labels))
+    is_long = (
+        s.compile == "auto" and not s.reproducible and _is_long(nets[0], s, len(nets), shape, len(sets.train.labels))
+    )
     if to_train and not found.double_backward and (s.compile == "always" or is_long):
         for net in nets:
             compile_net(net)
@@ -111,6 +116,16 @@ def start(
 def net_shape(shape: tuple[int, ...], s: MethodSettings) -> tuple[int, ...]:
     """The shape that a net gets: that of cropped images, or of vectors as they are."""
     return cropped_shape(shape, s.crop_size) if len(shape) == 3 else shape
+
+
+def _require_reproducible(s: MethodSettings, device: torch.device) -> None:
+    """Raise InputError unless this process computes the same bits as every other reproducible one."""
+    for name in ("compile", "kernels"):  # code that a compiler makes for this processor
+        if getattr(s, name) in ("always", "own"):
+            raise InputError(f"{name} is {getattr(s, name)}: it cannot be used with reproducible; leave it out")
+    if device.type != "cpu":
+        raise InputError(f"device is {device}: reproducible runs are trained on a CPU; set device to cpu")
+    require_limited(torch.backends.cpu.get_cpu_capability())
 
 
 def _build(s: MethodSettings, k: int, *, num_classes: int, shape: tuple[int, ...], device: torch.device) -> nn.Module:

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import platform
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -209,10 +210,18 @@ def environment(device: torch.device) -> dict[str, Any]:
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
         "num_cores": num_cores(),
         "num_threads": torch.get_num_threads(),
+        "blas": _blas(),
         "num_processes": processes.num_joined(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else str(device),
         "command": [os.fsencode(word).decode("utf-8", "backslashreplace") for word in sys.argv],
     }
+
+
+def _blas() -> dict[str, str]:
+    """The libraries that multiply matrices for torch and for numpy."""
+    of_torch = re.search(r"BLAS_INFO=(\w+)", torch.__config__.show())
+    of_numpy = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    return {"torch": of_torch[1] if of_torch else "unknown", "numpy": f"{of_numpy['name']} {of_numpy['version']}"}
 
 
 def _versions() -> dict[str, str]:
