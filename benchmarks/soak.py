@@ -1,0 +1,116 @@
+"""Many small trainings, resumes and predictions in one process: memory, descriptors and threads must stay flat.
+
+Usage, from the root of the repository: python -m benchmarks.soak --minutes 60
+
+It prints a line a minute, and in the end how the second half of the time differs from the first. The exit code is 1 if
+memory grew by more than 5 % and 20 MB, or descriptors or threads grew at all.
+"""
+
+import argparse
+import gc
+import shutil
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import dividemix
+from dividemix.model.model import Model
+from dividemix.report.of_run import write_report
+from dividemix.runs.run import Run
+
+SETTINGS: dict[str, Any] = {
+    "net": "small_cnn",
+    "net_width": 2,
+    "batch_size": 8,
+    "epochs": 3,
+    "crop_padding": 1,
+    "device": "cpu",
+}
+METHODS = ("dividemix", "robust", "cross_entropy")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The state of the process after so many rounds."""
+
+    seconds: float
+    num_rounds: int
+    megabytes: float
+    num_descriptors: int
+    num_threads: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds / 60:6.1f} min {self.num_rounds:6} rounds {self.megabytes:8.1f} MB"
+            f" {self.num_descriptors:4} descriptors {self.num_threads:3} threads"
+        )
+
+
+def one_round(number: int, folder: Path) -> None:
+    """Train a run, stop it after an epoch, resume it to its end, and predict with its model."""
+    rng = np.random.default_rng(number)
+    images, labels = rng.integers(0, 256, (40, 8, 8), dtype=np.uint8), np.arange(40) % 4
+    method = METHODS[number % len(METHODS)]
+    warmup: dict[str, Any] = {} if method == "cross_entropy" else {"warmup_epochs": 1}
+    out = folder / "run"
+    dividemix.train(images, labels, out=out, method=method, seed=number, progress=False, **SETTINGS, **warmup)
+    shutil.rmtree(out / "model")
+    run = Run.load(out)
+    run.extend(1)
+    with closing(run.train()) as epochs:
+        list(islice(epochs, 1))
+    run = Run.load(out)
+    list(run.train())
+    write_report(run)
+    Model.from_pretrained(out, "cpu").predict_proba(images)
+    shutil.rmtree(out)
+
+
+def sample(started: float, num_rounds: int) -> Sample:
+    """The state of the process now, after unused objects are collected."""
+    gc.collect()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+    descriptors = len(list(Path("/proc/self/fd").iterdir())) - 1  # the folder itself
+    return Sample(time.monotonic() - started, num_rounds, resident, descriptors, threading.active_count())
+
+
+def main() -> int:
+    """Run for so many minutes; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Small trainings in one process, for a while.")
+    parser.add_argument("--minutes", type=float, default=60, help="how long [60]")
+    parser.add_argument("--pause", type=float, default=0, help="seconds of sleep after each round [0]")
+    arguments = parser.parse_args()
+    minutes = arguments.minutes
+    torch.set_num_threads(1)
+    samples, num_rounds, started = list[Sample](), 0, time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        while time.monotonic() - started < 60 * minutes:
+            one_round(num_rounds, Path(folder))
+            num_rounds += 1
+            time.sleep(arguments.pause)
+            if not samples or time.monotonic() - started - samples[-1].seconds > 60 * min(1, minutes / 20):
+                samples.append(sample(started, num_rounds))
+                print(samples[-1], flush=True)
+    later = samples[len(samples) // 2 :]
+    early = samples[len(samples) // 10 + 1 : len(samples) // 2] or later
+    before, after = (statistics.median(one.megabytes for one in half) for half in (early, later))
+    grown = max(one.num_descriptors for one in later) - max(one.num_descriptors for one in early)
+    threads = max(one.num_threads for one in later) - max(one.num_threads for one in early)
+    print(f"{num_rounds} rounds in {minutes:g} minutes; second half against first, without its beginning:")
+    print(f"memory {before:.1f} -> {after:.1f} MB, descriptors {grown:+}, threads {threads:+}")
+    return 1 if (after > 1.05 * before and after > before + 20) or grown > 0 or threads > 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
