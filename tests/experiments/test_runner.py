@@ -49,8 +49,8 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 fake_run(run, folder)
             yield Event("ended", run, error="it is bad" if "bad" in run.name else None)
 
-    monkeypatch.setattr(runner, "train_all", fake_training)
-    monkeypatch.setattr(runner, "measure_pace", lambda *_, **__: PACE)
+    monkeypatch.setattr(training, "train_all", fake_training)
+    monkeypatch.setattr(training, "measure_pace", lambda *_, **__: PACE)
     return names
 
 

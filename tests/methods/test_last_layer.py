@@ -13,11 +13,12 @@ from dividemix.nets.build import NETS, build_net
 
 @pytest.mark.parametrize("name", NETS)
 def test_in_every_net_of_the_package_the_last_linear_layer_gives_the_logits(name: str) -> None:
-    shape = (4,) if name == "mlp" else (80, 80, 3) if name == "inception_resnet_v2" else (32, 32, 3)
+    side = 80 if name == "inception_resnet_v2" else 32
+    shape = (4,) if name in ("mlp", "linear", "fourier") else (side, side, 3)
     net = build_net(MethodSettings(net=name, net_width=2), num_classes=5, image_shape=shape, seed=0).eval()
     given: list[torch.Tensor] = []
     last_linear(net).register_forward_hook(lambda module, args, out: given.append(out))
-    x = torch.randn(2, 4) if name == "mlp" else torch.randn(2, 3, *shape[:2])
+    x = torch.randn(2, 4) if len(shape) == 1 else torch.randn(2, 3, *shape[:2])
     with torch.no_grad():
         logits = net(x)
     assert torch.equal(logits, given[0])
