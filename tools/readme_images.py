@@ -12,18 +12,18 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
-_SECTIONS = {"report": ("overview", "review"), "losses": ("losses",), "training": ("training",), "review": ("review",)}
+_SECTIONS = {"report": ("overview", "review"), "losses": ("losses",), "review": ("review",)}
 _MARGIN, _MAX_HEIGHT = 24, 690  # pixels; one row of curves
 
 
 def main() -> None:
-    """Write docs/images/report.png, losses.png, training.png and review.png."""
+    """Write docs/images/report.png, losses.png and review.png."""
     report = Path(sys.argv[1]).resolve() / "report.html"
     images = Path(__file__).parents[1] / "docs" / "images"
     images.mkdir(parents=True, exist_ok=True)
     options = webdriver.ChromeOptions()
     with tempfile.TemporaryDirectory() as profile:
-        for flag in (*_FLAGS, f"--user-data-dir={profile}", "--window-size=1100,2600"):
+        for flag in (*_FLAGS, f"--user-data-dir={profile}", "--window-size=1240,2600"):
             options.add_argument(flag)
         driver = webdriver.Chrome(options=options)
         try:

@@ -457,6 +457,7 @@ def test_phases_that_cannot_be_kept_are_shaded_with_their_names(browser: Any, op
     widths = [float(band.get_attribute("width")) for band in chart.find_elements(By.CLASS_NAME, "band")]
     assert max(widths) == pytest.approx(1.5 * min(widths), rel=0.01)  # epochs 1 to 2.5, and 3.5 to 4.5
     browser.find_element(By.CSS_SELECTOR, "#training .numbers summary").click()
+    assert until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, "#training .numbers tbody")))
     cells = browser.find_elements(By.CSS_SELECTOR, "#training .numbers tbody td:nth-child(2)")
     assert [cell.text for cell in cells] == [name for name, _ in phases]
 
@@ -604,6 +605,27 @@ def test_texts_and_rows_can_be_shown_too(browser: Any, open_page: Callable[..., 
     press(browser, Keys.ESCAPE, "z")
     assert not browser.find_elements(By.CSS_SELECTOR, "[onerror], main script")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 1280
+
+
+@pytest.mark.parametrize(("height", "width"), [(28, 28), (300, 300), (400, 100), (100, 400)])
+def test_a_picture_is_whole_in_its_card_and_large(
+    browser: Any, open_page: Callable[..., None], height: int, width: int
+) -> None:
+    """Nothing is cut off: the box of the picture is inside the box around it."""
+    content = dataclasses.replace(invented_content(np.arange(20) % 2, ("a", "b")), is_issue=np.ones(20, bool))
+    small = image(encode(np.full((height, width, 3), 90, np.uint8)))
+    open_page(content, lambda i: small)
+    button(browser, "Start reviewing").click()
+    press(browser, "z")
+    for screen in ((1280, 800), (390, 844)):
+        media(browser, *screen, dark=False)
+        hidden = browser.execute_script("""
+            return [...document.querySelectorAll(".picture img, .large-sample img")].map((image) => {
+              const [inner, outer] = [image, image.parentElement].map((element) => element.getBoundingClientRect());
+              const fits = getComputedStyle(image).objectFit === "contain";
+              return fits ? Math.max(inner.height - outer.height, inner.width - outer.width) : 999; });""")
+        assert len(hidden) == 21
+        assert max(hidden) < 1
 
 
 def test_on_a_phone_labels_stand_apart_and_nothing_scrolls_inside(browser: Any, open_page: Callable[..., None]) -> None:

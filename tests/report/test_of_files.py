@@ -82,7 +82,11 @@ def test_photographs_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("model/config.json", lambda file: file.write_text(json.dumps({"classes": ["a", 1]})), "does not name the cl"),
         ("model/config.json", lambda file: file.write_text(json.dumps({"classes": ["a", "b"]})), "that is no class"),
         ("summary.json", lambda file: file.write_text("[]"), r"summary\.json: damaged"),
-        ("label_issues.csv", lambda file: file.write_text(file.read_text().split("\n")[0] + "\n"), "no samples"),
+        (
+            "label_issues.csv",
+            lambda file: file.write_text(file.read_text().split("\n")[0] + "\n"),
+            "not what was written",
+        ),
         ("label_issues.csv", Path.unlink, "not finished: train it to its end first"),
     ],
 )
