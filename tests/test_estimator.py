@@ -65,11 +65,13 @@ def blobs(num_samples: int = 120) -> tuple[NDArray[np.float64], NDArray[np.int64
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # longer training makes the rivals worse
-def test_with_wrong_labels_it_beats_ordinary_classifiers_and_finds_them() -> None:
+@pytest.mark.parametrize(("method", "flagged"), [(None, 0.6), ("robust", 0.9)])
+def test_with_wrong_labels_it_beats_ordinary_classifiers_and_finds_them(method: str | None, flagged: float) -> None:
+    """The linear layer ranks as well, but is less sure, so that it flags fewer of the wrong labels."""
     X, y = shuffle(*load_digits(return_X_y=True), random_state=0)
     train, test = slice(0, 700), slice(700, None)
     given = mislabeled(y[train], 0.4, seed=0)
-    ours = DivideMixClassifier(random_state=0, device="cpu").fit(X[train], given)
+    ours = DivideMixClassifier(method=method, random_state=0, device="cpu").fit(X[train], given)
     rivals = LogisticRegression(), MLPClassifier(random_state=0)
     theirs = [make_pipeline(StandardScaler(), rival).fit(X[train], given).score(X[test], y[test]) for rival in rivals]
     assert ours.score(X[test], y[test]) > max(theirs) + 0.1
@@ -77,7 +79,7 @@ def test_with_wrong_labels_it_beats_ordinary_classifiers_and_finds_them() -> Non
     assert average_precision_score(wrong, -ours.label_scores_) > 0.95
     assert average_precision_score(wrong, -ours.clean_prob_) > 0.9
     assert wrong[ours.is_label_issue_].mean() > 0.9
-    assert ours.is_label_issue_[wrong].mean() > 0.9
+    assert ours.is_label_issue_[wrong].mean() > flagged
 
 
 @pytest.mark.slow

@@ -141,8 +141,8 @@ def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochRe
     gain = likelihoods - without
     if state.epoch == s.epochs - 1 and gain.mean() < gain.std(correction=0) / len(gain) ** 0.5:
         # The matrix explains labels that were not seen hardly better than none: the noise is of another kind, or none.
-        heads = state.buffers["heads"] = state.buffers["best_heads"].clone()
-        state.buffers["matrix"] = better_matrix(out_of_sample(heads, data), data.labels, first)
+        state.buffers["heads"] = state.buffers["best_heads"].clone()
+        state.buffers["matrix"] = first
         _set_net(state)
         noise = _through(state, data)[1]
     return EpochReport({"loss": [-likelihoods.mean().item()]}, figures={"regularisation": lam, "noise_rate": noise})
