@@ -97,7 +97,7 @@ def test_values_are_flat_and_complete() -> None:
     expected |= {"test": None, "path_column": "path", "label_column": "label", "image_size": None, "memory_gb": 4.0}
     expected |= {"holdout": 0.0, "weights": None, "trusted": None, "image_root": None}
     expected |= {"limit_test": None, "imbalance": None, "annotators": None, "annotator_column": None}
-    expected |= {"labels": None, "test_labels": None, "features_column": None, "encoder": None}
+    expected |= {"labels": None, "test_labels": None, "features_column": None, "encoder": None, "text_column": None}
     expected |= {"pretrained": False}
     assert job.values() == {**expected, "method": "cross_entropy", **dataclasses.asdict(job.settings)}
     assert yaml.safe_load(job.to_yaml()) == {"format": 2} | job.values()
