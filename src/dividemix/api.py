@@ -12,6 +12,7 @@ from dividemix.data.readers.arrays import read_arrays
 from dividemix.display import say, watch
 from dividemix.engine.processes import joined, rank
 from dividemix.errors import InputError
+from dividemix.nets.given import net_name
 from dividemix.planning.plan import make_plan
 from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
@@ -57,7 +58,8 @@ def train(
     `test_labels` and `classes` may be given, too. The run directory keeps a copy of samples in memory. With
     `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is chosen by the
     data, as on the command line. `settings` are the flags of the command line by name, such as epochs=20 or
-    noise="symmetric:0.5". `log` names trackers, such as "tensorboard,mlflow".
+    noise="symmetric:0.5"; `net` may also be a torch.nn.Module, or a function that makes one. `log` names trackers, such
+    as "tensorboard,mlflow".
 
     Raises:
         InputError: if something is wrong with the data or a setting.
@@ -80,6 +82,8 @@ def train(
         data = "data.npz"
     elif isinstance(settings.get("annotators"), list | tuple):  # the columns of a table
         settings["annotators"] = ",".join(map(str, settings["annotators"]))
+    if not isinstance(settings.get("net", ""), str):
+        settings["net"] = net_name(settings["net"])
     given = {
         name: os.fspath(value) if isinstance(value, os.PathLike) else value
         for name, value in ({"data": data} | settings).items()

@@ -9,6 +9,18 @@ from dividemix.errors import InputError
 
 PACKAGES = ("timm", "torchvision", "open_clip", "transformers", "sentence-transformers", "net")
 """What may stand before the colon of an encoder or a net and is no code of the user: well-known packages, our nets."""
+OBJECT = "python:"  # what the names of objects begin with that have no module
+_objects: dict[str, Any] = {}  # objects that the program itself gave to the package, by name
+
+
+def remember(name: str, thing: Any) -> None:
+    """Let this process find an object by name: the program has it already, so that no code is imported for it."""
+    _objects[name] = thing
+
+
+def known_object(name: str) -> Any | None:
+    """The object that the program gave under this name; None if it gave none."""
+    return _objects.get(name)
 
 
 def is_foreign(name: str) -> bool:
@@ -23,6 +35,10 @@ def import_foreign(kind: str, name: str) -> Any:
     Raises:
         InputError: if it cannot be imported.
     """
+    if (known := known_object(name)) is not None:
+        return known
+    if name.startswith(OBJECT):
+        raise InputError(_give_again(kind, name))
     module_name, _, attribute = name.partition(":")
     before = list(sys.path)
     sys.path.append(str(Path.cwd()))
@@ -37,8 +53,19 @@ def import_foreign(kind: str, name: str) -> Any:
 
 def refuse_foreign(kind: str, name: Any, where: Path, *, trusted: bool) -> None:
     """Raise InputError if a file names code that is not part of the package, unless the user trusts it."""
-    if isinstance(name, str) and is_foreign(name) and not trusted:
+    if not isinstance(name, str) or not is_foreign(name) or known_object(name) is not None:
+        return
+    if name.startswith(OBJECT):
+        raise InputError(f"{where}: its {_give_again(kind, name)}")
+    if not trusted:
         raise InputError(
             f"{where}: its {kind} {name!r} is Python code that is not part of dividemix and would be run; if you trust"
             " it, add --trust_net (in Python: trust_net=True)"
         )
+
+
+def _give_again(kind: str, name: str) -> str:
+    return (
+        f"{kind} {name!r} was an object of a Python program, which no file stores: load it from Python and give the"
+        f" object again, as {kind}=..."
+    )

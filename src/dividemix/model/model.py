@@ -27,6 +27,7 @@ from dividemix.foreign import refuse_foreign
 from dividemix.model.encoded_input import Input, read_input
 from dividemix.model.inputs import count
 from dividemix.nets.build import build_net
+from dividemix.nets.given import use_for
 from dividemix.nets.settings import NetSettings
 from dividemix.settings import checked_path, fields_of
 from dividemix.stored import digest_of, read_json
@@ -99,16 +100,21 @@ class Model:
         atomic.write_text(folder / _CONFIG, json.dumps(described, indent=2, ensure_ascii=False) + "\n")
 
     @classmethod
-    def from_pretrained(cls, folder: Path | str, device: str = "auto", *, trust_net: bool = False) -> "Model":
+    def from_pretrained(
+        cls, folder: Path | str, device: str = "auto", *, trust_net: bool = False, net: Any = None
+    ) -> "Model":
         """The model in a folder that `save_pretrained` wrote, or in a run directory.
 
         A custom net (package.module:function) is imported, which runs its code. That needs `trust_net`, since a folder
-        from elsewhere may name any code. Raises InputError if there is no model, it is damaged or of another version of
-        dividemix, or its net is code that is not trusted.
+        from elsewhere may name any code. A net that was an object of a Python program is given again as `net`. Raises
+        InputError if there is no model, it is damaged or of another version of dividemix, or its net is code that is
+        not trusted.
         """
         folder = _model_folder(checked_path(folder, "folder"))
         chosen = choose_device(device)
         values = _read_values(folder / _CONFIG)
+        if net is not None:
+            use_for(values.get("net"), net)
         preprocessing = values.get("preprocessing")
         if isinstance(preprocessing, dict):  # before the encoder is loaded
             refuse_foreign("encoder", preprocessing.get("encoder"), folder / _CONFIG, trusted=trust_net)

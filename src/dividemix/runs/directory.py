@@ -65,6 +65,10 @@ class RunDirectory:
             refuse_foreign(kind, values.get(kind), path, trusted=trust_net)
         return Job.of(values)
 
+    def read_net(self) -> Any:
+        """The name of the net in config.yaml. Raises InputError if there is no run, or it is damaged."""
+        return read_settings(self.path / "config.yaml", of_run=True).get("net")
+
     def write_json(self, name: str, content: Any) -> None:
         """Write a JSON file."""
         atomic.write_text(self.path / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

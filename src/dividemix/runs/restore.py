@@ -1,13 +1,14 @@
 """Restore a run from its directory: job, data and state, each verified."""
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dividemix.data.noise import NoiseSpec, parse_noise
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.engine.state import State
 from dividemix.errors import START_AGAIN, InputError, advised
 from dividemix.judging.records import EpochRow
+from dividemix.nets.given import use_for
 from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
@@ -18,11 +19,13 @@ from dividemix.runs.extension import earlier_end
 from dividemix.stored import check_shape
 
 
-def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool) -> Job:
-    """The run's job, or `job`, on the run's copy of the data if there is one.
+def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool, net: Any = None) -> Job:
+    """The run's job, or `job`, on the run's copy of the data if there is one; `net` is the object that it names.
 
     Raises InputError if `job` computes something else, or the run names code that is not trusted.
     """
+    if net is not None:
+        use_for(directory.read_net(), net)
     path, stored = directory.path, directory.read_job(trust_net=trust_net)
     job = job or stored
     job.require_same(stored, path)

@@ -46,6 +46,8 @@ from dividemix.runs.shown import flat_row, run_html, run_words
 from dividemix.runs.start import write_start
 from dividemix.settings import checked_path
 
+Place = Path | str  # the path of a run directory
+
 
 @dataclass(repr=False)
 class Run:
@@ -116,15 +118,17 @@ class Run:
         return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices), weights=weights)
 
     @classmethod
-    def load(cls, path: Path | str, job: Job | None = None, *, to_train: bool = True, trust_net: bool = False) -> "Run":
+    def load(
+        cls, path: Place, job: Job | None = None, *, to_train: bool = True, trust_net: bool = False, net: Any = None
+    ) -> "Run":
         """The run in a directory, from its last checkpoint; with `job`, only if the run computes the same.
 
         Unless `to_train`, its nets are not compiled: a test would not earn that back. A net that is not part of the
-        package is imported, which runs its code, only with `trust_net`. Raises InputError if there is no run, it is
-        damaged, has another job, other data, or a net that is not trusted.
+        package is imported, which runs its code, only with `trust_net`; one that was an object is given as `net`.
+        Raises InputError if there is no run, it is damaged, has another job, other data, or a net that is not trusted.
         """
         directory = RunDirectory(checked_path(path, "path"))
-        job = same_job(directory, job, trust_net=trust_net)
+        job = same_job(directory, job, trust_net=trust_net, net=net)
         found = restore(directory, job, to_train=to_train)
         trained = found.material, found.state, found.rows, found.state.epoch
         return cls(job, directory, *trained, choices=found.choices, extended_after=found.extended_after)
