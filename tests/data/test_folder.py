@@ -168,6 +168,7 @@ def test_train_and_test_folders(tmp_path: Path, others: list[str]) -> None:
     (tmp_path / others[0] / "b/more.png").write_bytes((tmp_path / "train/a/1.png").read_bytes())
     source = read_source(str(tmp_path))
     assert source.classes == ("a", "b")
+    assert source.notes == (("test set: the images of test and val together",) if len(others) == 2 else ())
     assert source.paths == ("train/a/1.png", "train/b/1.png", "train/b/2.png")
     np.testing.assert_array_equal(source.train_images, images[:3])
     assert source.test_labels is not None

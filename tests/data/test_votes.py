@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pictures import write_png
 
+from dividemix.data.originals import originals
 from dividemix.data.readers import read_source
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.data.source import Source
@@ -19,6 +20,7 @@ VOTES = [  # of anna, ben and carl on ten images; the first six are without doub
     *(["cat", "cat", "dog"], ["dog", "dog", "cat"], ["", "", "cat"], ["cat", "dog", "ape"]),
 ]
 NAMES = ["anna", "ben", "carl"]
+ANNOTATOR: dict[str, Any] = {"annotator_column": "worker"}
 EXPECTED = ["cat", "dog", "cat", "dog", "cat", "dog", "cat", "dog", "cat"]
 
 
@@ -85,6 +87,31 @@ def test_both_layouts_say_the_same(wide: str, long: str) -> None:
     place = [other.paths.index(path) for path in one.paths]
     np.testing.assert_array_equal(other.votes.choices[place], one.votes.choices)
     np.testing.assert_allclose(other.votes.confidence[place], one.votes.confidence)
+
+
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_votes_in_a_parquet_file(wide: str, long: str, layout: str) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow is an extra: pip install 'dividemix[parquet]'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    with Path(wide if layout == "wide" else long).open(newline="") as file:
+        rows = [{name: value or None for name, value in row.items()} for row in csv.DictReader(file)]
+    path = Path(wide).with_name("votes.parquet")
+    parquet.write_table(arrow.Table.from_pylist(rows), path)
+    check(read_source(str(path), **({"annotators": "anna,ben,carl"} if layout == "wide" else ANNOTATOR)))
+    if layout == "wide":
+        with pytest.raises(InputError, match=r"no column 'none', it has 'path', .*annotators or annotator_column"):
+            read_source(str(path), annotators="anna,none")
+
+
+def test_the_files_of_voted_samples_are_found_again(wide: str, long: str) -> None:
+    """As the page does, by the settings of the run: a row of many votes is still one sample."""
+    layouts: list[tuple[str, dict[str, Any]]] = [(wide, {"annotators": "anna,ben,carl"}), (long, ANNOTATOR)]
+    for data, settings in layouts:
+        source = read_source(data, **settings)
+        found = originals({"data": data} | settings)
+        assert found is not None
+        assert source.paths is not None
+        assert [found.names[row] for row in source.rows.tolist()] == list(source.paths)
 
 
 def test_votes_from_python() -> None:
@@ -161,9 +188,11 @@ def test_columns_that_make_no_sense(wide: str, options: dict[str, Any], message:
         read_source(wide, **options)
 
 
-def test_votes_are_for_tables() -> None:
-    with pytest.raises(InputError, match="annotators has no meaning for fashion"):
-        read_source("fashion", annotators="a,b")
+def test_votes_are_for_tables(tmp_path: Path) -> None:
+    (tmp_path / "boxes.json").write_text("{}")
+    for data in ("fashion", str(tmp_path / "boxes.json")):
+        with pytest.raises(InputError, match="annotators has no meaning for "):
+            read_source(data, annotators="a,b")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def read_source(
         raise InputError(f"root {root} has no meaning for {data}, which is a path: leave it out")
     columns: dict[str, Any] = {"path_column": path_column, "label_column": label_column, "image_root": image_root}
     given_votes = VoteColumns.of(annotators, annotator_column)
-    if given_votes is not None and not is_table(data):
+    if given_votes is not None and (not is_table(data) or _suffix(data) == ".json"):
         named = "annotators" if annotator_column is None else "annotator_column"
         raise InputError(f"{named} has no meaning for {data}: only a table has such columns; leave it out")
     built_in = BUILT_IN.get(data)

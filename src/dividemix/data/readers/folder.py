@@ -41,7 +41,10 @@ def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing 
                 f"{folder}: {printable(split)} has class folders, but {printable(others[0])} is not a split: "
                 f"to train on {printable(split)} alone, give {folder / split} as data, and test images as test"
             )
-        return _listing(folder, train, known, whole), _listing(folder, splits - train, known, whole)
+        listing, test = (_listing(folder, parts, known, whole) for parts in (train, splits - train))
+        if len(others := natural_sorted(splits - train)) > 1:
+            test = dataclasses.replace(test, notes=(f"the images of {printable(' and '.join(others))} together",))
+        return listing, test
     if not names:
         raise InputError(
             f"{folder}: has no class folders: put the images of each class in a separate folder, "
