@@ -13,6 +13,8 @@ from selenium.webdriver.common.by import By
 
 _FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 _SECTIONS = {"report": ("overview", "review"), "losses": ("losses",), "review": ("review",)}
+# A section that is higher than the window would be photographed scrolled.
+_SHORTEN = "for (const card of document.querySelectorAll('.card:nth-child(n+11)')) card.remove();"
 _MARGIN, _MAX_HEIGHT = 24, 690  # pixels; one row of curves
 
 
@@ -28,6 +30,7 @@ def main() -> None:
         driver = webdriver.Chrome(options=options)
         try:
             driver.get(report.as_uri())
+            driver.execute_script(_SHORTEN)
             for name, sections in _SECTIONS.items():
                 shots = [_shot(driver, section, Path(profile)) for section in sections]
                 _stack(shots).quantize(96).save(images / f"{name}.png", optimize=True)
@@ -38,7 +41,9 @@ def main() -> None:
 def _shot(driver: webdriver.Chrome, section: str, folder: Path) -> Image.Image:
     """A section of the page as a picture."""
     path = folder / f"{section}.png"
-    driver.find_element(By.ID, section).screenshot(str(path))
+    found = driver.find_element(By.ID, section)
+    driver.execute_script("arguments[0].scrollIntoView()", found)
+    found.screenshot(str(path))
     return Image.open(path).convert("RGB")
 
 
