@@ -93,7 +93,7 @@ def _fill(folder: Path, wanted: dict[Path, Path]) -> None:
             raise
         except OSError:  # another file system, or one without links
             shutil.copy2(source, target)
-    found = [listing for listing in list_folder(folder) if listing is not None]
+    found = [listing for listing in list_folder(folder, whole=True) if listing is not None]
     labels = Counter(label for listing in found for label in listing.labels)
     depth = 1 if len(found) > 1 else 0
     if labels != Counter(place.parts[depth] for place in wanted):
