@@ -188,9 +188,10 @@ def _taken(images: Samples, index: NDArray[np.int64]) -> Samples:
 
 
 def kind_of(samples: Samples) -> Kind:
-    """What samples are: images, unless they are an array of one or two dimensions."""
-    num_dimensions = samples.ndim if isinstance(samples, np.ndarray) else 4
-    return "texts" if num_dimensions == 1 else "vectors" if num_dimensions == 2 else "images"
+    """What samples are: images, unless they are an array of texts, or an array of two dimensions."""
+    if not isinstance(samples, np.ndarray):
+        return "images"
+    return "texts" if samples.dtype == object else "vectors" if samples.ndim == 2 else "images"
 
 
 def check_samples(samples: Samples, where: str, like: Samples | None = None) -> None:
@@ -200,7 +201,7 @@ def check_samples(samples: Samples, where: str, like: Samples | None = None) -> 
     """
     if like is not None and kind_of(like) != kind_of(samples):
         raise InputError(f"{where} has {kind_of(samples)}, but the training samples are {kind_of(like)}")
-    if isinstance(samples, np.ndarray) and samples.ndim == 1:
+    if isinstance(samples, np.ndarray) and samples.dtype == object:
         check_texts(samples, where)
     elif isinstance(samples, np.ndarray) and samples.ndim == 2:
         check_vectors(samples, where, None if like is None else like.shape)
