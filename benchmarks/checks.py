@@ -1,4 +1,4 @@
-"""The share of a training that its checks take: digests, shapes of stored values, whether losses are finite.
+"""The share of a training that its checks take: digests, and shapes of stored values.
 
 Usage, from the root of the repository: python -m benchmarks.checks [--epochs 4]
 
