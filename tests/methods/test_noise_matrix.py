@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, true_label_probs
+from dividemix.methods import noise_matrix
+from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, true_label_probs, without_noise
 
 TRUE_MATRIX = torch.tensor([[0.6, 0.4, 0.0], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
 
@@ -41,6 +42,22 @@ def test_the_better_matrix_is_that_of_the_draws() -> None:
     torch.testing.assert_close(found, TRUE_MATRIX, atol=0.03, rtol=0)
 
 
+def test_of_many_samples_some_are_taken_whatever_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels 0, 1, 2, 0, 1, 2, ...: every third sample has the same. Oracle: the matrix from all samples."""
+    log_probs, _, given = drawn()
+    number = int(torch.bincount(given).min())
+    order = torch.stack([(given == c).nonzero()[:number, 0] for c in range(3)], dim=1).flatten()
+    log_probs, given = log_probs[order], given[order]
+    start = torch.full((3, 3), 1 / 3) + torch.eye(3)
+    of_all = first_matrix(log_probs, given), better_matrix(log_probs, given, start)
+    monkeypatch.setattr(noise_matrix, "_MOST", number)
+    of_some = first_matrix(log_probs, given), better_matrix(log_probs, given, start)
+    assert not torch.equal(of_some[0], of_all[0])
+    for found, expected in zip(of_some, of_all, strict=True):
+        torch.testing.assert_close(found, expected, atol=0.06, rtol=0)
+    assert torch.equal(of_some[0], first_matrix(log_probs, given))
+
+
 def test_the_better_matrix_makes_the_labels_likelier() -> None:
     log_probs, _, given = drawn(500)
     first = first_matrix(log_probs, given)
@@ -49,6 +66,16 @@ def test_the_better_matrix_makes_the_labels_likelier() -> None:
         for matrix in (first, better_matrix(log_probs, given, first))
     ]
     assert likelihoods[1] > likelihoods[0]
+
+
+def test_the_noise_is_taken_out_of_predictions() -> None:
+    """Oracle: the probabilities that were passed through the matrix; where none fits, they still sum to one."""
+    true = drawn(300)[0].exp()
+    found = without_noise((true @ TRUE_MATRIX).log(), TRUE_MATRIX).exp()
+    assert (found - true).abs().mean() < 0.05 < (true @ TRUE_MATRIX - true).abs().mean()
+    torch.testing.assert_close(found @ TRUE_MATRIX, true @ TRUE_MATRIX, atol=0.03, rtol=0)
+    impossible = without_noise(drawn(300)[0], TRUE_MATRIX).exp()
+    torch.testing.assert_close(impossible.sum(dim=1), torch.ones(300))
 
 
 def test_true_labels_follow_by_bayes() -> None:

@@ -4,6 +4,7 @@ Oracles: scikit-learn's logistic regression on the same noisy labels; the traini
 """
 
 import math
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,49 @@ def test_a_matrix_that_explains_unseen_labels_no_better_is_not_used() -> None:
     assert last.figures["noise_rate"] < 0.03
     judged = METHOD.judge(state, data, s)
     assert (judged.clean_prob < 0.5).float().mean() < 0.04
+
+
+@pytest.mark.parametrize(("epochs", "corrections", "trained"), [(7, 0, 7), (1, 3, 1), (7, 3, 3)])
+def test_wrong_labels_are_found_before_any_correction(epochs: int, corrections: int, trained: int) -> None:
+    """Blobs far from each other: nearly all flags are right, and nearly all wrong labels are flagged."""
+    vectors, true = make_blobs(300, n_features=4, centers=3, cluster_std=0.5, random_state=0)
+    wrong = np.random.default_rng(0).random(300) < 0.2
+    data = data_of(vectors, np.where(wrong, (true + 1) % 3, true))
+    s = RobustVectorsSettings(**SHORT | {"epochs": epochs, "correction_epochs": corrections})
+    state = started(data, s)
+    list(islice(loop.fit(METHOD, state, TrainingSets(data), s), trained))
+    flagged = METHOD.judge(state, data, s).clean_prob[0].numpy() < 0.5
+    assert (flagged == wrong).mean() > 0.95
+
+
+@pytest.mark.parametrize("corrections", [0, 1, 3])
+@pytest.mark.parametrize("epochs", [1, 2, 7])
+def test_only_the_last_epoch_may_be_kept(corrections: int, epochs: int) -> None:
+    phases = METHOD.phases(RobustVectorsSettings(**SHORT | {"epochs": epochs, "correction_epochs": corrections}))
+    kept = [phase.selects for phase in phases for _ in range(phase.num_epochs)]
+    assert kept == [False] * (epochs - 1) + [True]
+
+
+@pytest.mark.parametrize("net", ["linear", "fourier"])
+def test_resumed_with_slightly_other_bits_each_label_is_judged_by_the_head_that_never_saw_it(net: str) -> None:
+    """An encoder gives slightly other vectors on another machine. Oracle: the training that was never stopped."""
+    rng = np.random.default_rng(0)
+    vectors, labels, train = rng.normal(size=(120, 30)), rng.integers(3, size=120), np.arange(0, 120, 2)
+    here, there = (
+        FeatureData(factor * vectors, labels, mean=np.zeros(30), std=np.ones(30)) for factor in (1, 1 + 1e-7)
+    )
+    s = RobustVectorsSettings(**SHORT | {"net": net, "net_width": 8})
+    straight, resumed = started(here.subset(train), s), started(there.subset(train), s)
+    list(islice(loop.fit(METHOD, straight, TrainingSets(here.subset(train)), s), 5))
+    resumed.load(copied(straight.tensors()), 5)
+    for state, data in ((straight, here), (resumed, there)):
+        list(loop.fit(METHOD, state, TrainingSets(data.subset(train)), s))
+    assert not torch.equal(here.features, there.features)
+    expected, found = METHOD.judge(straight, here, s), METHOD.judge(resumed, there, s)
+    torch.testing.assert_close(found.losses, expected.losses, atol=1e-3, rtol=0)
+    torch.testing.assert_close(found.clean_prob, expected.clean_prob, atol=1e-3, rtol=0)
+    alone = METHOD.judge(straight, here.subset(train), s)  # the same folds, whatever else is judged
+    torch.testing.assert_close(alone.losses, expected.losses[:, train], atol=1e-4, rtol=0)
 
 
 def test_the_model_is_the_mean_of_the_heads() -> None:

@@ -51,6 +51,16 @@ class FeatureData:
         """The standardised vectors (N, D); of a subset, a copy."""
         return self._all if self._index is None else self._all[self._index]
 
+    @property
+    def whole(self) -> Tensor:
+        """The standardised vectors of all samples that this is a subset of, or of its own if it is none."""
+        return self._all
+
+    @property
+    def positions(self) -> Tensor:
+        """The rows (N,) of `whole` that the samples have."""
+        return torch.arange(len(self._all), device=self._all.device) if self._index is None else self._index
+
     def subset(self, index: NDArray[np.int64]) -> "FeatureData":
         """The samples of index (n,), numbered from 0; the vectors are shared, not copied."""
         rows = torch.from_numpy(index).to(self.labels.device)

@@ -35,7 +35,10 @@ class Folded:
 
 
 def fold_of(vectors: Tensor, num_folds: int) -> Tensor:
-    """The fold (N,) of each vector (N, D), by its bits: copies share a fold, and a sample has the same in any set."""
+    """The fold (N,) of each vector (N, D), by its bits: copies share a fold, whatever their order.
+
+    Another machine may compute other bits of the same vector, so store the folds of what is trained on.
+    """
     generator = torch.Generator().manual_seed(0)
     factors = torch.randint(2**31, (vectors.shape[1],), generator=generator).to(vectors.device)
     folds = torch.empty(len(vectors), dtype=torch.int64, device=vectors.device)

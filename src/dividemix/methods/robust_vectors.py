@@ -21,6 +21,7 @@ from dividemix.settings import setting
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from dividemix.data.features import FeatureData
     from dividemix.data.training_data import TrainingData
     from dividemix.engine.state import State
     from dividemix.methods.fold_heads import Folded
@@ -56,22 +57,23 @@ class RobustVectors(Method):
 
     def phases(self, s: RobustVectorsSettings) -> tuple[Phase, ...]:
         """The path of regularisation, then corrections; only the last epoch may be kept, since `judge` describes it."""
-        before, last = s.epochs - s.num_corrections, min(1, s.num_corrections)
-        path = Phase("path", before, selects=False) if last else Phase("path", before)
-        if not last:
-            return (path,)
-        return path, Phase("correct", s.num_corrections - 1, selects=False), Phase("finish", 1)
+        num_correct = max(s.num_corrections - 1, 0)
+        path = Phase("path", s.epochs - 1 - num_correct, selects=False)
+        return path, Phase("correct", num_correct, selects=False), Phase("finish", 1)
 
     def start(self, state: State, sets: TrainingSets, s: RobustVectorsSettings) -> None:
-        """Make the heads, all zero. Raises InputError unless the data are vectors and the net is a linear head."""
-        from dividemix.methods.fold_heads import principal_axes
+        """Make folds and heads of zeros. Raises InputError unless the data are vectors and the net is a linear head."""
+        from dividemix.methods.fold_heads import fold_of, principal_axes
 
-        features = _features(state, sets.train)
+        data = _vectors(sets.train)
+        features = _features(state, data)
         num_features, num_classes = features.shape[1], _head(state).out_features
         heads = features.new_zeros(s.num_folds, num_features + 1, num_classes)
         state.buffers["heads"], state.buffers["best_heads"] = heads, heads.clone()
         state.buffers["axes"], state.buffers["spread"] = principal_axes(features)
         state.buffers["matrix"] = torch.eye(num_classes, device=heads.device)
+        # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
+        state.buffers["folds"] = fold_of(data.whole, s.num_folds)
         # Regularisation and held-out likelihood of the best heads; steps of the path since then.
         state.buffers["path"] = torch.tensor([_STRONGEST, -torch.inf, 0.0], dtype=torch.float64)
 
@@ -83,18 +85,25 @@ class RobustVectors(Method):
             return _path_step(state, data, s, before) if state.epoch < before else _correction(state, data, s)
 
     def judge(self, state: State, data: TrainingData, s: RobustVectorsSettings) -> Judgement:
-        """Probabilities of the true labels, given the samples and their labels, by the heads that did not see them."""
+        """Probabilities of the true labels, given the samples and their labels, by the heads that did not see them.
+
+        Heads that did not learn through a noise matrix predict the given labels: the noise is taken out of that.
+        `data` is what was trained on, or the whole that it is a subset of.
+        """
         from dividemix.methods.fold_heads import out_of_sample
-        from dividemix.methods.noise_matrix import true_label_probs
+        from dividemix.methods.noise_matrix import first_matrix, true_label_probs, without_noise
 
         folded = _folded(state, data, s)
         with torch.no_grad():
-            log_probs = out_of_sample(state.buffers["heads"], folded)
+            is_corrected = state.epoch > s.epochs - s.num_corrections
+            log_probs = out_of_sample(state.buffers["heads" if is_corrected else "best_heads"], folded)
+            matrix = state.buffers["matrix"] if is_corrected else first_matrix(log_probs, folded.labels)
+            matrix = matrix.clamp(min=1e-12)
             given = folded.labels[:, None]
             losses = -log_probs.gather(1, given).T.double().cpu()
-            matrix = state.buffers["matrix"].clamp(min=1e-12)
             for rows in folded.blocks(log_probs.shape[1]):
-                log_probs[rows] = true_label_probs(log_probs[rows], folded.labels[rows], matrix)
+                true = log_probs[rows] if is_corrected else without_noise(log_probs[rows], matrix)
+                log_probs[rows] = true_label_probs(true, folded.labels[rows], matrix)
             clean_prob = log_probs.gather(1, given).T.double().cpu().clamp(0, 1)
         return Judgement(log_probs.float().cpu(), losses, clean_prob)
 
@@ -104,7 +113,8 @@ def _path_step(state: State, data: Folded, s: RobustVectorsSettings, num_steps: 
     from dividemix.methods.fold_heads import out_of_sample, train_heads
 
     best_lam, best, num_worse = state.buffers["path"].tolist()
-    lam = _STRONGEST * (_WEAKEST / _STRONGEST) ** (state.epoch / max(num_steps - 1, 1))
+    share = state.epoch / (num_steps - 1) if num_steps > 1 else 0.5  # of the path: its middle if there is one step
+    lam = _STRONGEST * (_WEAKEST / _STRONGEST) ** share
     if num_worse < _PATIENCE:
         heads = train_heads(state.buffers["heads"], data, lam, state.buffers["matrix"], s.steps)
         likelihood = _likelihood(out_of_sample(heads, data), data.labels)
@@ -172,12 +182,17 @@ def _head(state: State) -> nn.Linear:
     return net.head
 
 
-def _features(state: State, data: TrainingData) -> Tensor:
-    """What the head gets (N, D). Raises InputError unless the data are vectors and the net is a linear head."""
+def _vectors(data: TrainingData) -> FeatureData:
+    """The data. Raises InputError unless they are vectors."""
     from dividemix.data.features import FeatureData
 
     if not isinstance(data, FeatureData):
         raise InputError("method robust_vectors needs vectors, and these are images: set method to robust")
+    return data
+
+
+def _features(state: State, data: FeatureData) -> Tensor:
+    """What the head gets (N, D). Raises InputError unless the net is a linear head."""
     net: Any = state.nets[0]
     _head(state)
     with torch.no_grad():
@@ -186,11 +201,11 @@ def _features(state: State, data: TrainingData) -> Tensor:
 
 
 def _folded(state: State, data: TrainingData, s: RobustVectorsSettings) -> Folded:
-    from dividemix.methods.fold_heads import Folded, fold_of
+    from dividemix.methods.fold_heads import Folded
 
-    features = _features(state, data)
-    folds = fold_of(features, s.num_folds)
-    return Folded(features, data.labels, folds, s.num_folds, state.buffers["axes"], state.buffers["spread"])
+    vectors = _vectors(data)
+    features, folds = _features(state, vectors), state.buffers["folds"][vectors.positions]
+    return Folded(features, vectors.labels, folds, s.num_folds, state.buffers["axes"], state.buffers["spread"])
 
 
 def _likelihood(log_probs: Tensor, labels: Tensor) -> float:
