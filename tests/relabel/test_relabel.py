@@ -11,6 +11,7 @@ from PIL import Image
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.table import list_table
+from dividemix.data.votes import consensus
 from dividemix.errors import InputError
 from dividemix.relabel.corrections import corrections_csv, read_corrections
 from dividemix.relabel.relabel import Relabelled, default_out, relabel, without_ambiguous
@@ -299,6 +300,63 @@ class TestNpz:
         index = limited.rows[1]
         relabel(tmp_path / "d.npz", write(tmp_path / "c.csv", f"{HEADER}{index},,1,0,accept\r\n"), tmp_path / "o.npz")
         assert read_npz(tmp_path / "o.npz").train_labels.tolist() == [0, 0, 0, 0, 1]
+
+    def test_arrays_keep_the_names_that_they_have(self, tmp_path: Path) -> None:
+        """Features and labels are other names of x_train and y_train."""
+        arrays: dict[str, Any] = {"features": np.eye(4, dtype=np.float32), "labels": np.array([0, 1, 0, 1])}
+        np.savez(tmp_path / "d.npz", **arrays, true_labels=np.array([1, 1, 0, 0]))
+        file = write(tmp_path / "c.csv", f"{HEADER}0,,0,1,accept\r\n3,,1,,delete\r\n")
+        relabel(tmp_path / "d.npz", file, tmp_path / "o.npz")
+        with np.load(tmp_path / "o.npz") as out:
+            assert {name: out[name].tolist() for name in out.files} == {
+                "features": np.eye(4)[:3].tolist(),
+                "labels": [1, 1, 0],
+                "true_labels": [1, 1, 0],
+            }
+
+    @pytest.mark.parametrize("decision", ["1,,b,,delete", "1,,b,a,accept"])
+    def test_votes_stay_those_of_the_samples_and_go_if_a_label_changes(self, tmp_path: Path, decision: str) -> None:
+        _, votes = consensus([{"p": "a", "q": "a"}, {"p": "b"}, {"p": "a", "q": "b"}, {"q": "b"}])
+        arrays: dict[str, Any] = votes.arrays()
+        arrays |= {"x_train": np.eye(4, dtype=np.float32), "y_train": np.array(["a", "b", "a", "b"])}
+        np.savez(tmp_path / "d.npz", **arrays)
+        relabel(tmp_path / "d.npz", write(tmp_path / "c.csv", f"{HEADER}{decision}\r\n"), tmp_path / "o.npz")
+        found = read_npz(tmp_path / "o.npz")
+        if "accept" in decision:
+            assert found.votes is None
+            assert found.train_labels.tolist() == [0, 0, 0, 1]
+        else:
+            assert found.votes is not None
+            for name, array in votes.subset([0, 2, 3]).arrays().items():
+                assert found.votes.arrays()[name].tolist() == array.tolist()
+
+    def test_two_decisions_on_one_path_must_agree(self, tmp_path: Path) -> None:
+        file = write(tmp_path / "c.csv", f"{HEADER}0,a,0,1,accept\r\n7,a,0,0,keep\r\n")
+        np.savez(tmp_path / "d.npz", x_train=np.eye(2), y_train=np.array([0, 1]), paths=np.array(["a", "b"]))
+        with pytest.raises(InputError, match=r"'a' has two decisions, accept '1' .*line 2. and keep '0': keep one"):
+            relabel(tmp_path / "d.npz", file, tmp_path / "o.npz")
+
+
+@pytest.mark.parametrize("second", ["4,./a.png,cat,cat,keep", "4,a.png,cat,,delete", "4,a.png,cat,fox,choose"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_decisions_on_one_path_that_disagree_are_refused(tmp_path: Path, second: str, is_first: bool) -> None:
+    table = write(tmp_path / "t.csv", "path,label\na.png,cat\nb.png,dog\n")
+    lines = ["0,a.png,cat,dog,accept", second][:: -1 if is_first else 1]
+    with pytest.raises(InputError, match=r"a\.png' has two decisions, .*line 2.* and .*: keep one of them") as error:
+        relabel(table, write(tmp_path / "c.csv", HEADER + "\r\n".join(lines)), tmp_path / "o.csv")
+    assert "accept 'dog'" in str(error.value)
+    assert second.split(",")[4] in str(error.value)
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_decisions_on_one_path_may_agree(tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", "path,label\na.png,cat\nb.png,dog\n")
+    relabel(
+        table,
+        write(tmp_path / "c.csv", f"{HEADER}0,a.png,cat,dog,accept\n4,a.png,cat,dog,choose\n"),
+        tmp_path / "o.csv",
+    )
+    assert (tmp_path / "o.csv").read_text() == "path,label\na.png,dog\nb.png,dog\n"
 
 
 class TestDecisionsWithoutALabel:

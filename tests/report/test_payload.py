@@ -72,7 +72,7 @@ def test_only_the_worst_thousand_are_shown() -> None:
 
 
 def test_cards_that_would_grow_too_large_end_the_gallery(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(payload_module, "_MAX_SHOWN_BYTES", 5 * len(json.dumps(SHOWN)))
+    monkeypatch.setattr(payload_module, "MAX_SHOWN_BYTES", 5 * len(json.dumps(SHOWN)))
     assert len(payload(small(), lambda i: SHOWN)["suspects"]) == 5
 
 

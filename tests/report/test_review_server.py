@@ -255,3 +255,17 @@ def test_a_port_that_is_taken_is_an_error(client: Client) -> None:
         ReviewServer(whole, Pictures({}, lambda i: None), review, {}, client.server.server_port)
     with pytest.raises(InputError):
         review.change([(0, "keep", "")])
+
+
+def test_long_texts_are_on_several_pages_and_none_is_lost(tmp_path: Path) -> None:
+    whole = invented_content(np.arange(600) % 2, ("a", "b"))
+    review = StoredReview(tmp_path / "c.csv", {}, ("a", "b"), can_add_classes=False)
+    found = []
+    with ReviewServer(whole, ["\U0001f600" * 5000] * 600, review, {"saved_to": "", "apply": ""}) as server:
+        home = re.sub("http://[^/]*", "", server.url)
+        for first in (0, 249, 498):
+            page = server.get(f"{home}?first={first}" if first else home).content.decode()
+            data = json.loads(page.partition('id="data"')[2].partition(">")[2].partition("</script>")[0])
+            assert [one["first"] for one in data["pages"]] == [0, 249, 498]
+            found += [one["index"] for one in data["suspects"]]
+    assert sorted(found) == list(range(600))

@@ -13,6 +13,10 @@ from dividemix.cli import main
 from dividemix.data.readers import read_source
 from dividemix.errors import InputError
 from dividemix.model.model import Model
+from dividemix.relabel.stored_review import StoredReview
+from dividemix.report.of_files import content_of_files
+from dividemix.report.review_server import ReviewServer
+from dividemix.report.run_texts import run_texts
 from dividemix.runs.run import Run
 
 _WORDS = {
@@ -76,6 +80,43 @@ def test_texts_are_predicted_by_the_command_line(run: Path, tmp_path: Path) -> N
     assert main(["predict", str(run), str(tmp_path / "new.txt"), f"--out={tmp_path / 'out.csv'}"]) == 0
     with (tmp_path / "out.csv").open() as file:
         assert [row["index"] for row in csv.DictReader(file)] == ["0", "2"]
+
+
+def test_sure_suggestions_correct_the_table(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The columns are those of the run; the oracle is label_issues.csv."""
+    data, out = run.parent / "news.csv", tmp_path / "out.csv"
+    assert main(["relabel", str(data), f"--run={run}", "--accept_above=0.5", f"--out={out}"]) == 0
+    with (run / "label_issues.csv").open() as file:
+        issues = [row for row in csv.DictReader(file) if row["is_label_issue"] == "True"]
+    with data.open() as file:
+        expected = list(csv.DictReader(file))
+    for row in issues:
+        expected[int(row["index"])]["topic"] = row["predicted_label"]
+    with out.open() as file:
+        assert list(csv.DictReader(file)) == expected
+    assert issues
+    assert f"{len(issues)} labels changed" in capsys.readouterr().out
+    words = ["relabel", str(data), f"--run={run}", "--accept_above=0.5", f"--copy_to={tmp_path / 'clean'}"]
+    assert "the samples are texts: give --out instead" in fail(capsys, words)
+
+
+def test_the_page_of_a_review_shows_the_texts(run: Path, tmp_path: Path) -> None:
+    content = content_of_files(run)
+    texts = run_texts(run, content)
+    assert texts is not None
+    with (run.parent / "news.csv").open() as file:
+        given = [row["text"] for row in csv.DictReader(file)]
+    assert texts == [given[index] for index in content.sample_rows]
+    review = StoredReview(tmp_path / "c.csv", {}, content.classes, can_add_classes=True)
+    with ReviewServer(content, texts, review, {"saved_to": "", "apply": ""}) as server:
+        place = "/" + server.url.split("/", 3)[3]
+        page = server.get(place).content.decode()
+    data = json.loads(page.partition('id="data"')[2].partition(">")[2].partition("</script>")[0])
+    for suspect in data["suspects"]:
+        assert suspect["shown"] == {"kind": "text", "text": given[suspect["index"]]}
+    write_news(tmp_path / "short.csv", num_rows=20)
+    with pytest.raises(InputError, match="is not where it was when the run was trained: give the right data"):
+        run_texts(run, content, str(tmp_path / "short.csv"))
 
 
 def test_a_run_that_is_stopped_resumes_to_the_same_bits(run: Path, tmp_path: Path) -> None:

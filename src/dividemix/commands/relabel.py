@@ -11,6 +11,12 @@ if TYPE_CHECKING:
 
 HELP = "apply the decisions of a review: write corrected labels or a cleaned folder"
 
+_COLUMNS = {
+    "path_column": "image paths [path",
+    "label_column": "labels [label",
+    "text_column": "texts, if the samples are texts [none",
+}
+
 
 def add(relabel: argparse.ArgumentParser) -> None:
     """Add the flags of relabel."""
@@ -31,10 +37,8 @@ def add(relabel: argparse.ArgumentParser) -> None:
     root = "with --copy_to: the folder that a table's paths start from [the table's]"
     relabel.add_argument("--image_root", metavar="DIR", type=Path, help=root)
     relabel.add_argument("--overwrite", action="store_true", help="replace the file --out if it exists")
-    relabel.add_argument(
-        "--path_column", metavar="NAME", default="path", help="the table's column of image paths [path]"
-    )
-    relabel.add_argument("--label_column", metavar="NAME", default="label", help="the table's column of labels [label]")
+    for column, what in _COLUMNS.items():
+        relabel.add_argument(f"--{column}", metavar="NAME", help=f"the table's column of {what}, or that of --run]")
     relabel.set_defaults(command=_relabel)
 
 
@@ -57,8 +61,10 @@ def _relabel(arguments: argparse.Namespace) -> int:
     assert decided is not None
     numbers = Relabelled.of(decided)
     applied = without_ambiguous(decided) if arguments.drop_ambiguous else decided
-    columns = {"path_column": arguments.path_column, "label_column": arguments.label_column}
+    columns = _columns(arguments)
     if arguments.copy_to is not None:
+        if columns.pop("text_column", None) is not None:
+            raise InputError("--copy_to is for images, the samples are texts: give --out instead")
         num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns, image_root=arguments.image_root)
         print(f"{arguments.copy_to}: {num_images} images; {_words(numbers)}")
         return 0
@@ -68,6 +74,16 @@ def _relabel(arguments: argparse.Namespace) -> int:
     relabel(data, applied, out, **columns, overwrite=arguments.overwrite)
     print(f"{out}: {_words(numbers)}")
     return 0
+
+
+def _columns(arguments: argparse.Namespace) -> dict[str, str]:
+    """The names of columns that are given, or that the run was trained with."""
+    from dividemix.planning.job import read_settings
+
+    file = None if arguments.run is None else arguments.run / "config.yaml"
+    settings = read_settings(file, of_run=True) if file is not None and file.is_file() else {}
+    found = {name: getattr(arguments, name) or settings.get(name) for name in _COLUMNS}
+    return {name: column for name, column in found.items() if column is not None}
 
 
 def _words(done: "Relabelled") -> str:

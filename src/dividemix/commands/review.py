@@ -29,12 +29,14 @@ def _review(arguments: argparse.Namespace) -> int:
     from dividemix.report.of_files import content_of_files
     from dividemix.report.review_server import ReviewServer
     from dividemix.report.run_pictures import run_pictures
+    from dividemix.report.run_texts import run_texts
 
     run: Path = arguments.run
     if not 0 <= arguments.port < 65536:
         raise InputError(f"port is {arguments.port}: must be from 0 to 65535")
     content = content_of_files(run)
-    pictures = run_pictures(run, content, arguments.data)
+    texts = run_texts(run, content, arguments.data)
+    shown = run_pictures(run, content, arguments.data) if texts is None else texts
     suggested = content.probs.argmax(axis=1)
     samples = {
         int(index): Sample(
@@ -50,7 +52,7 @@ def _review(arguments: argparse.Namespace) -> int:
         review = StoredReview(file, samples, content.classes, can_add_classes=content.can_add_classes)
         data = arguments.data or str(read_settings(run / "config.yaml", of_run=True)["data"])
         apply = f"dividemix relabel {shlex.quote(data)} --run {shlex.quote(str(run))}"
-        with ReviewServer(content, pictures, review, {"saved_to": str(file), "apply": apply}, arguments.port) as server:
+        with ReviewServer(content, shown, review, {"saved_to": str(file), "apply": apply}, arguments.port) as server:
             num_flagged, num_decided = int(content.is_issue.sum()), len(review.decisions()[1])
             print(f"{run}: {num_flagged:,} of {len(content.labels):,} labels are flagged, {num_decided:,} decided")
             print(f"open {server.url}")

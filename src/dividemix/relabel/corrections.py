@@ -92,13 +92,13 @@ def by_path(
     """Row -> its correction, for the rows (path, label) that change or go: all rows with the path of a correction.
 
     Rows in `own_images` contain their image, and their path is only a name. If several rows have that name, the index
-    of the correction selects the row. Raises InputError if no row has the path, or if a row's label is not the given
-    label of the correction.
+    of the correction selects the row. Raises InputError if no row has the path, if a row's label is not the given label
+    of the correction, or if two corrections of a row disagree.
     """
     found: dict[str, list[int]] = {}
     for row, (path, _) in rows.items():
         found.setdefault(os.path.normpath(path), []).append(row)
-    changes: dict[int, Correction] = {}
+    decided: dict[int, Correction] = {}
     for one in corrections:
         same = found.get(os.path.normpath(one.path), []) if one.path else []
         if not same:
@@ -113,9 +113,21 @@ def by_path(
             )
         for row in same:
             check_given(one, rows[row][1], f"{data} has {one.path[:200]!r}")
-            if one.changes or one.deletes:
-                changes[row] = one
-    return changes
+            check_agreement(decided.setdefault(row, one), one)
+    return {row: one for row, one in decided.items() if one.changes or one.deletes}
+
+
+def check_agreement(first: Correction, second: Correction) -> None:
+    """Raise InputError unless both corrections of a sample have the same result."""
+    results = [(one.new_label, "" if one.new_label else one.action) for one in (first, second)]
+    if results[0] != results[1]:
+        decisions = [
+            f"{one.action} {one.new_label[:100]!r}" if one.new_label else one.action for one in (first, second)
+        ]
+        raise InputError(
+            f"{second.where}: {second.path[:200]!r} has two decisions, "
+            f"{decisions[0]} ({first.where}) and {decisions[1]}: keep one of them"
+        )
 
 
 def check_given(correction: Correction, label: str | None, place: str) -> None:

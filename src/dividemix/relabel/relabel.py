@@ -11,14 +11,16 @@ import numpy as np
 
 from dividemix import atomic
 from dividemix.data.readers.folder import list_folder
-from dividemix.data.readers.npz import read_npz
+from dividemix.data.readers.npz import known_names, read_npz
 from dividemix.data.readers.table import list_table
 from dividemix.data.source import Source
 from dividemix.data.text_table import read_text_table
+from dividemix.data.votes import VOTE_ARRAYS
 from dividemix.errors import InputError
 from dividemix.relabel.corrected_coco import corrected_coco
 from dividemix.relabel.corrected_parquet import corrected_parquet
-from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_given, class_number
+from dividemix.relabel.corrected_texts import corrected_texts, kind_of_texts
+from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_agreement, check_given, class_number
 from dividemix.relabel.decisions import read_decisions
 
 
@@ -52,22 +54,26 @@ def relabel(
     *,
     path_column: str = "path",
     label_column: str = "label",
+    text_column: str | None = None,
     overwrite: bool = False,
 ) -> Relabelled:
     """Write the content of `data` with the corrected labels to `out`; `dividemix train OUT` reads it.
 
     `corrections` are a file of them, or what was read from one. Deleted samples are left out, ambiguous ones keep their
     label. A .csv or .tsv table keeps all bytes of the records whose label does not change. A .parquet table keeps its
-    other columns and its metadata, an .npz file its other arrays. For a folder with a subfolder per class, `out`
-    becomes a .csv table of its images, with a column `split` if the folder has test images. Paths in a table are
+    other columns and its metadata, an .npz file its other arrays. With `text_column`, the samples are the texts of a
+    .csv or .tsv table, and a correction is found by its index. For a folder with a subfolder per class, `out` becomes a
+    .csv table of its images, with a column `split` if the folder has test images. Paths in a table are
     relative to it, so `out` must be in the folder of the table; for a folder of images, in it, next to it or above it.
     Raises InputError for corrections that do not fit the data, for an `out` from which images cannot be found, and if
     `out` exists with another content, unless `overwrite`.
     """
-    kind = kind_of(data)
+    kind = kind_of(data) if text_column is None else kind_of_texts(data)
     decided = read_decisions(corrections) if isinstance(corrections, Path) else list(corrections)
-    _check_out(data, corrections if isinstance(corrections, Path) else None, out, kind)
-    if kind in _TABLES:
+    _check_out(data, corrections if isinstance(corrections, Path) else None, out, kind, text_column is None)
+    if text_column is not None:
+        content = corrected_texts(data, decided, text_column, label_column)
+    elif kind in _TABLES:
         content = _TABLES[kind](data, decided, path_column, label_column)
     else:
         content = _corrected_npz(data, decided) if kind == ".npz" else _folder_as_table(data, decided, out)
@@ -101,7 +107,7 @@ def default_out(data: Path) -> Path:
     return data.with_name(f"{data.stem}_corrected{data.suffix}")
 
 
-def _check_out(data: Path, corrections: Path | None, out: Path, kind: str) -> None:
+def _check_out(data: Path, corrections: Path | None, out: Path, kind: str, has_paths: bool) -> None:
     """Raise InputError unless `out` has the right extension, overwrites no input, and its paths reach the images."""
     suffix = ".csv" if kind == "folder" else kind
     if out.suffix.lower() != suffix:
@@ -113,7 +119,7 @@ def _check_out(data: Path, corrections: Path | None, out: Path, kind: str) -> No
     if out.resolve() in (data.resolve(), corrections and corrections.resolve()):
         raise InputError(f"{out}: is an input and would be overwritten: choose another name for the corrected labels")
     home, own = out.resolve().parent, data.resolve()
-    if not (kind == ".npz" or own.parent == home or (kind == "folder" and own.is_relative_to(home))):
+    if has_paths and not (kind == ".npz" or own.parent == home or (kind == "folder" and own.is_relative_to(home))):
         raise InputError(
             f"{out}: paths in a table are relative to it and must not leave its folder: "
             f"put it next to {data}, such as {default_out(data)}"
@@ -143,8 +149,10 @@ def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> 
 
 def _corrected_text(table: Path, decided: Sequence[Correction], path_column: str, label_column: str) -> bytes:
     """A .csv or .tsv table in which only the records of changed labels are written again, and deleted ones are gone."""
-    list_table(table, path_column=path_column, label_column=label_column)  # raises unless it is such a table
     text = read_text_table(table, {path_column, label_column})
+    if decided and path_column not in text.columns and not any(one.path for one in decided):
+        raise InputError(f"{decided[0].where}: no path: for a table of texts, name their column by text_column")
+    list_table(table, path_column=path_column, label_column=label_column)  # raises unless it is such a table
     path, label = text.columns.index(path_column), text.columns.index(label_column)
     records = [one for one in text.rows() if len(one.fields) == len(text.columns) and one.value(path)]
     rows = {row: (record.value(path), record.value(label)) for row, record in enumerate(records)}
@@ -157,15 +165,21 @@ def _corrected_text(table: Path, decided: Sequence[Correction], path_column: str
 
 
 def _corrected_npz(file: Path, decided: Sequence[Correction]) -> bytes:
-    """The arrays of an .npz file, with the changed labels in y_train and without the deleted training samples."""
+    """The arrays of an .npz file, with the changed labels in y_train and without the deleted training samples.
+
+    If a label changes, the votes of annotators are left out: the labels are no longer their consensus.
+    """
     source = read_npz(file)
     with np.load(file, allow_pickle=False) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+        names = known_names(archive.files)
+        arrays = {name: archive[given] for name, given in names.items()}
     given = arrays["y_train"]
     labels, is_text = given.tolist(), given.dtype.kind == "U"
     is_left = np.ones(len(labels), dtype=np.bool_)
+    decided_on: dict[int, Correction] = {}
     for one in decided:
         place = _place(one, source, file)
+        check_agreement(decided_on.setdefault(place, one), one)
         check_given(one, source.classes[source.train_labels[place]], f"{file} has y_train[{place}]")
         is_left[place] = not one.deletes
         if one.changes:
@@ -173,8 +187,10 @@ def _corrected_npz(file: Path, decided: Sequence[Correction]) -> bytes:
             labels[place] = one.new_label if is_text else number
     arrays["y_train"] = np.array(labels, dtype=None if is_text else given.dtype)
     arrays |= {name: arrays[name][is_left] for name in _OF_TRAINING if name in arrays and not is_left.all()}
+    if any(one.changes for one in decided):
+        arrays = {name: array for name, array in arrays.items() if name not in VOTE_ARRAYS}
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
+    np.savez_compressed(content, **{names[name]: array for name, array in arrays.items()})
     return content.getvalue()
 
 
@@ -192,7 +208,8 @@ def _place(one: Correction, source: Source, file: Path) -> int:
     return int(places[0])
 
 
-_OF_TRAINING = ("x_train", "y_train", "y_true", "paths", "rows")  # arrays with an entry for each training sample
+# Arrays with an entry for each training sample.
+_OF_TRAINING = ("x_train", "y_train", "y_true", "paths", "rows", "vote_choices", "vote_confidence")
 _TABLES: dict[str, Callable[[Path, Sequence[Correction], str, str], bytes]] = {
     ".csv": _corrected_text,
     ".tsv": _corrected_text,

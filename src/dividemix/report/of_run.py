@@ -21,8 +21,6 @@ from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.runs.run import Run
 
-_TEXT_LENGTH = 4000  # characters of a text on the page
-
 
 def write_report(run: Run) -> Path:
     """Write report.html of a finished run and return its path.
@@ -34,7 +32,7 @@ def write_report(run: Run) -> Path:
         raise InputError(f"{run.directory.path}: the run is not finished; train it to its end first")
     folder, texts = run.directory.path, run.material.texts
     if texts is not None:
-        content = render(page_content(run), lambda i: shown.text(texts[i][:_TEXT_LENGTH]))
+        content = render(page_content(run), lambda i: shown.text(texts[i]))
     else:
         pictures = _pictures(run)
         content = render(page_content(run), lambda i: shown.image(pictures.small(i), pictures.link(i, folder)))

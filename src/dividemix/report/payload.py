@@ -20,7 +20,7 @@ from dividemix.report.shown import Shown
 MAX_SUSPECTS = 1000
 MAX_MATRIX_CLASSES = 40  # with more, the cells of the heat map are too small to click
 _MAX_PAIRS = 40
-_MAX_SHOWN_BYTES = 12_000_000  # of what all cards show; the page stays under 15 MB
+MAX_SHOWN_BYTES = 12_000_000  # of what all cards show; the page stays under 15 MB
 _NUM_LIKELY = 3
 _ROW_KEYS = (
     *("epoch", "phase", "selects", "test_acc", "val_acc", "num_val", "val_is_clean"),
@@ -118,7 +118,7 @@ def _suspects(
     for i in order.tolist():
         shown = show(i)
         num_bytes += len(json.dumps(shown))
-        if num_bytes > _MAX_SHOWN_BYTES:
+        if num_bytes > MAX_SHOWN_BYTES:
             break
         likely = np.argsort(-content.probs[i], kind="stable")[:_NUM_LIKELY].tolist()
         suspects.append(

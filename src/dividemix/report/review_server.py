@@ -20,9 +20,9 @@ from dividemix.data.images import ImageLike, UnreadableImage, probe
 from dividemix.errors import InputError
 from dividemix.report.content import PageContent
 from dividemix.report.page import render_served
-from dividemix.report.payload import payload, suspicion
+from dividemix.report.payload import MAX_SHOWN_BYTES, payload, suspicion
 from dividemix.report.pictures import Pictures
-from dividemix.report.shown import Shown, image_at
+from dividemix.report.shown import Shown, image_at, text
 from dividemix.stored import parse_json
 
 PAGE_SIZE = 10_000  # suspects on a page
@@ -62,13 +62,27 @@ class Answer(NamedTuple):
 
 
 class ReviewServer(ThreadingHTTPServer):
-    """The server of one run; `url` is the address of its page. `words` are texts for the page, by name."""
+    """The server of one run; `url` is the address of its page. `words` are words for the page, by name.
+
+    `samples` are the pictures of the samples, or their texts.
+    """
 
     daemon_threads = True
 
-    def __init__(self, content: PageContent, pictures: Pictures, review: Review, words: dict[str, str], port: int = 0):
+    def __init__(
+        self,
+        content: PageContent,
+        samples: Pictures | Sequence[str],
+        review: Review,
+        words: dict[str, str],
+        port: int = 0,
+    ):
         """Listen on 127.0.0.1. Raises OSError if the port is taken."""
-        self._content, self._pictures, self._review, self._words = content, pictures, review, words
+        self._content, self._review, self._words = content, review, words
+        self._texts = None if isinstance(samples, Pictures) else samples
+        longest = max((len(json.dumps(text(one))) for one in self._texts or ()), default=1)
+        self._max_texts = MAX_SHOWN_BYTES // longest  # on a page: the rest would not be shown
+        self._pictures = samples if isinstance(samples, Pictures) else Pictures({}, lambda _: None)
         self._token = secrets.token_urlsafe(24)
         self._position = {int(row): i for i, row in enumerate(content.sample_rows)}
         self._num_suspects = min(len(content.labels), int(content.is_issue.sum()) + _MORE)
@@ -124,11 +138,12 @@ class ReviewServer(ThreadingHTTPServer):
 
     def _page(self, first: int) -> Answer:
         """The page of the suspects from a position on."""
-        starts = range(0, self._num_suspects, PAGE_SIZE)
+        size = min(PAGE_SIZE, self._max_texts)
+        starts = range(0, self._num_suspects, size)
         first = first if first in starts else 0
         revision, decisions = self._review.decisions()
-        ends = [min(start + PAGE_SIZE, self._num_suspects) for start in starts]
-        data = payload(self._content, self._show, first=first, limit=min(PAGE_SIZE, self._num_suspects - first))
+        ends = [min(start + size, self._num_suspects) for start in starts]
+        data = payload(self._content, self._show, first=first, limit=min(size, self._num_suspects - first))
         pages = [
             {"first": start, "last": end, "url": f"?first={start}"} for start, end in zip(starts, ends, strict=True)
         ]
@@ -136,6 +151,8 @@ class ReviewServer(ThreadingHTTPServer):
         return Answer(HTTPStatus.OK, render_served(data).encode(), "text/html; charset=utf-8")
 
     def _show(self, i: int) -> Shown | None:
+        if self._texts is not None:
+            return text(self._texts[i])
         index = int(self._content.sample_rows[i])
         has_file = i in self._pictures.files
         if not has_file and self._pictures.pixels(i) is None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 Shown = dict[str, Any]
+_TEXT_LENGTH = 4000  # characters of a text on the page
 _SIGNATURES = ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png"), (b"RIFF", "image/webp"))
 
 
@@ -24,8 +25,8 @@ def image_at(small: str, large: str, original: str | None) -> Shown:
 
 
 def text(words: str) -> Shown:
-    """A text."""
-    return {"kind": "text", "text": words}
+    """A text, cut if it is very long."""
+    return {"kind": "text", "text": words[:_TEXT_LENGTH]}
 
 
 def row(cells: Sequence[tuple[str, str]]) -> Shown:

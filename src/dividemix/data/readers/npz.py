@@ -108,6 +108,11 @@ def _rows(rows: NDArray[Any], num_train: int, path: Path) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
+def known_names(given: Iterable[str]) -> dict[str, str]:
+    """Usual name -> name in the file, for arrays of an .npz file, which may have other names."""
+    return {_ALSO.get(name, name): name for name in given}
+
+
 def read_array(path: Path, names: Sequence[str]) -> NDArray[Any]:
     """The array of an .npz file under the first of these names that it has. Raises InputError if it has none."""
     with _opened(path) as archive:
@@ -121,7 +126,7 @@ def read_array(path: Path, names: Sequence[str]) -> NDArray[Any]:
 def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
     """Name -> array: the required arrays, and no unknown ones."""
     with _opened(path) as archive:
-        names = {_ALSO.get(name, name): name for name in archive.files}
+        names = known_names(archive.files)
         if len(names) < len(archive.files):
             raise InputError(f"{path}: has an array under two names: keep one of {', '.join(archive.files)}")
         _check_names(list(names), path)
