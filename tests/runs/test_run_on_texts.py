@@ -82,20 +82,25 @@ def test_texts_are_predicted_by_the_command_line(run: Path, tmp_path: Path) -> N
         assert [row["index"] for row in csv.DictReader(file)] == ["0", "2"]
 
 
-def test_sure_suggestions_correct_the_table(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_decisions_and_sure_suggestions_correct_the_table(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The columns are those of the run; the oracle is label_issues.csv."""
-    data, out = run.parent / "news.csv", tmp_path / "out.csv"
-    assert main(["relabel", str(data), f"--run={run}", "--accept_above=0.5", f"--out={out}"]) == 0
+    data, out, decided = run.parent / "news.csv", tmp_path / "out.csv", tmp_path / "corrections.csv"
     with (run / "label_issues.csv").open() as file:
-        issues = [row for row in csv.DictReader(file) if row["is_label_issue"] == "True"]
+        *rows, last = csv.DictReader(file)  # the last is the least suspicious
+    issues = [row for row in rows if row["is_label_issue"] == "True"]
+    line = f"{last['index']},,{last['given_label']},weather,choose\n"
+    decided.write_text(f"index,path,given_label,new_label,action\n{line}")
+    assert main(["relabel", str(data), str(decided), f"--run={run}", "--accept_above=0.5", f"--out={out}"]) == 0
     with data.open() as file:
         expected = list(csv.DictReader(file))
+    expected[int(last["index"])]["topic"] = "weather"
     for row in issues:
         expected[int(row["index"])]["topic"] = row["predicted_label"]
     with out.open() as file:
         assert list(csv.DictReader(file)) == expected
-    assert issues
-    assert f"{len(issues)} labels changed" in capsys.readouterr().out
+    assert f"{len(issues) + 1} label" in capsys.readouterr().out
     words = ["relabel", str(data), f"--run={run}", "--accept_above=0.5", f"--copy_to={tmp_path / 'clean'}"]
     assert "the samples are texts: give --out instead" in fail(capsys, words)
 
