@@ -127,7 +127,9 @@ def _unknown(word: str, used: argparse.ArgumentParser) -> str:
 
 
 def _parser(words: Sequence[str]) -> _Parser:
-    parser = _Parser(prog="dividemix", description="Train image classifiers on noisy labels.")
+    parser = _Parser(
+        prog="dividemix", description="Train classifiers on labels that may be wrong, and find the wrong labels."
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, command in _COMMANDS.items():

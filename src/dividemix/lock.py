@@ -14,11 +14,13 @@ except ImportError:  # Windows has no such locks: nothing guards the folder ther
 
 
 @contextmanager
-def exclusive(folder: Path, busy: str = "another process is training this run") -> Iterator[None]:
+def exclusive(
+    folder: Path, busy: str = "another process is training this run", *, wait: bool = False
+) -> Iterator[None]:
     """Hold the folder while inside. The lock ends with the process, even if that is killed, and leaves no file.
 
     Raises:
-        InputError: with the text `busy`, if another process holds the folder.
+        InputError: with the text `busy`, if another process holds the folder and this one does not `wait` for it.
     """
     if fcntl is None:
         yield
@@ -26,7 +28,7 @@ def exclusive(folder: Path, busy: str = "another process is training this run") 
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(f"{folder}: {busy}") from error
         yield

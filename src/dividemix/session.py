@@ -13,6 +13,8 @@ from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
 from dividemix.time_left import estimate, seconds_left, time_words
 
+_FEW = 100  # samples below which right and wrong labels can hardly be told apart
+
 
 def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int:
     """Train the run to its end and show it. Returns 0, or the exit code if a signal stopped it.
@@ -81,6 +83,8 @@ def _opening(run: Run) -> Iterator[str]:
     if not run.state.epoch:
         yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
     material, noise, s = run.material, run.material.noise, run.job.settings
+    if len(material.train.labels) < _FEW:
+        yield f"only {len(material.train.labels)} samples: too few to tell right labels from wrong ones reliably"
     amount = f"{len(material.train.labels)} {material.kind} of {len(material.classes)} classes"
     if material.encoding is not None:
         amount += f", by {material.encoding.encoder}"

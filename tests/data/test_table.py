@@ -217,7 +217,8 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
             [["file", "label"], *ROWS],
             {},
             "no column 'path' in its first line, which has 'file', 'label': "
-            "if another column has the paths, name it, for example path_column 'file'$",
+            "if another column has the paths, name it, for example path_column 'file'; "
+            "a column of texts is named by text_column$",
         ),
         (
             [["path", "class"], *ROWS],

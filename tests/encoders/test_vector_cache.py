@@ -5,6 +5,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -99,9 +100,17 @@ def test_no_vector_is_trusted_without_its_digest(tmp_path: Path) -> None:
     assert again.done == [1]
 
 
-def test_two_processes_do_not_fill_one_folder(tmp_path: Path) -> None:
-    with exclusive(tmp_path), pytest.raises(InputError, match="another process is computing these vectors"):
-        cached(tmp_path, 25, Computer())
+def test_a_second_process_waits_for_the_first_and_computes_nothing(tmp_path: Path) -> None:
+    first, second, found = Computer(), Computer(), []
+    with exclusive(tmp_path):  # as a process does that is about to fill the folder
+        waiting = Thread(target=lambda: found.append(cached(tmp_path, 25, second)))
+        waiting.start()
+        waiting.join(0.3)
+        assert waiting.is_alive()
+        vector_cache._filled(tmp_path, 25, first)
+    waiting.join(60)
+    np.testing.assert_array_equal(found[0], VECTORS)
+    assert not second.done
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

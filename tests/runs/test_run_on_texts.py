@@ -11,6 +11,7 @@ from workshop import fail
 
 from dividemix.cli import main
 from dividemix.data.readers import read_source
+from dividemix.data.readers.text_rows import texts_of
 from dividemix.errors import InputError
 from dividemix.model.model import Model
 from dividemix.relabel.stored_review import StoredReview
@@ -131,6 +132,46 @@ def test_a_run_that_is_stopped_resumes_to_the_same_bits(run: Path, tmp_path: Pat
     epochs.close()
     list(Run.load(tmp_path / "stopped").train())
     assert (tmp_path / "stopped" / "pred_probs.npy").read_bytes() == (run / "pred_probs.npy").read_bytes()
+
+
+def test_wrong_labels_of_few_texts_are_found(tmp_path: Path) -> None:
+    """One scale for all numbers of a vector: scaled one by one, few texts are all equally far from each other."""
+    write_news(tmp_path / "news.csv", 200)
+    flags = [*_FLAGS[:2], "--holdout=0", f"--out={tmp_path / 'run'}"]
+    assert main(["train", str(tmp_path / "news.csv"), *flags]) == 0
+    with (tmp_path / "news.csv").open() as file:
+        given = list(csv.DictReader(file))
+    with (tmp_path / "run" / "label_issues.csv").open() as file:
+        flagged = {int(row["index"]) for row in csv.DictReader(file) if row["is_label_issue"] == "True"}
+    wrong = {i for i, row in enumerate(given) if row["topic"] != row["true_label"] and row["split"] == "train"}
+    assert len(flagged & wrong) >= 0.6 * len(wrong)
+    assert len(flagged - wrong) <= 0.2 * len(wrong)
+
+
+def test_a_text_with_a_comma_that_is_not_quoted_is_skipped_and_listed(tmp_path: Path) -> None:
+    rows = ["text,label", "good film,pos", "bad film,neg", "slow, but fine,pos", "fine,pos", "poor,neg"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    source = read_source(str(tmp_path / "a.csv"), text_column="text")
+    assert source.classes == ("neg", "pos")
+    assert [(one.path, one.reason.partition(":")[0]) for one in source.skipped] == [
+        ("line 4", "3 fields, the header has 2")
+    ]
+
+
+def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
+    texts = ["one\u2028still one", "two\x0cstill two", "three"]
+    (tmp_path / "a.jsonl").write_text(
+        "\n".join(json.dumps({"t": text, "label": str(i % 2)}, ensure_ascii=False) for i, text in enumerate(texts)),
+        encoding="utf-8-sig",
+    )
+    assert read_source(str(tmp_path / "a.jsonl"), text_column="t").train_images.tolist() == texts  # type: ignore[union-attr]
+    (tmp_path / "a.txt").write_text("\n".join(texts) + "\n")
+    assert texts_of(tmp_path / "a.txt", None) == texts
+
+
+def test_a_model_of_texts_is_not_exported(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", str(run), "--format=pt2", f"--out={tmp_path / 'a.pt2'}"]) == 2
+    assert "takes texts, which no exported file can" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("extension", [".jsonl", ".parquet", ".tsv"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     _Prediction = tuple[tuple[str, ...], NDArray[np.float32] | None]
 
-HELP = "predict the classes of images or vectors by a trained run"
+HELP = "predict the classes of images, texts or vectors by a trained run"
 EPILOG = """\
 Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. An image that cannot be read has no
 row and is reported on standard error. A run that was trained on vectors takes .npy, .npz, .parquet and .arrow files;

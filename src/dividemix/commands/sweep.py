@@ -35,7 +35,10 @@ def _sweep(arguments: argparse.Namespace) -> int:
     for flag in ("seeds", "jobs"):
         if getattr(arguments, flag) < 1:
             raise InputError(f"{flag} is {getattr(arguments, flag)}: it must be an integer >= 1")
-    texts = {name: text.split(",") for name, text in map(_pair, arguments.vary)}
+    pairs = [_pair(text) for text in arguments.vary]
+    texts = {name: text.split(",") for name, text in pairs}
+    if len(texts) < len(pairs):
+        raise InputError("a setting is in --vary twice: write all its values in one, such as --vary lr=0.01,0.02")
     fixed = dict(map(_pair, arguments.set))
     if twice := [name for name in texts if name in fixed]:
         raise InputError(f"{twice[0]} is both in --vary and in --set: name it once")

@@ -23,7 +23,6 @@ from dividemix.lock import exclusive
 from dividemix.stored import digest_of, read_json
 
 CHUNK = 1024  # samples
-_BUSY = "another process is computing these vectors: wait until it has finished"
 
 
 class _Chunks(TypedDict):
@@ -46,11 +45,11 @@ def cached(
 ) -> NDArray[np.float32]:
     """Vectors (N, D) of a folder, mapped from its file; `compute` gives those of the chunks that it lacks.
 
-    Raises InputError if the folder cannot be written, or another process is filling it.
+    It waits for a process that is filling the folder. Raises InputError if the folder cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with exclusive(folder, _BUSY):
+        with exclusive(folder, wait=True):  # another process may be computing the same vectors
             return _filled(folder, num_samples, compute)
     except OSError as error:
         words = f"{folder}: cannot be written: {error.strerror or error}"

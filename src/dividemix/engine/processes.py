@@ -8,6 +8,7 @@ the same steps; `engine/shared_net.py` divides the work of the nets. The first p
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dividemix.errors import InputError
@@ -61,7 +62,9 @@ def joined() -> Iterator[None]:
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    # The first process may read and encode data for hours; a process that ends closes its connections at once.
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(backend, timeout=timedelta(days=7))
     _is_joined = True
     try:
         yield

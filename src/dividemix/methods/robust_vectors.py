@@ -95,7 +95,8 @@ class RobustVectors(Method):
 
         folded = _folded(state, data, s)
         with torch.no_grad():
-            is_corrected = state.epoch > s.epochs - s.num_corrections
+            is_refused = torch.equal(state.buffers["heads"], state.buffers["best_heads"])  # see _correction
+            is_corrected = state.epoch > s.epochs - s.num_corrections and not is_refused
             log_probs = out_of_sample(state.buffers["heads" if is_corrected else "best_heads"], folded)
             matrix = state.buffers["matrix"] if is_corrected else first_matrix(log_probs, folded.labels)
             matrix = matrix.clamp(min=1e-12)

@@ -54,6 +54,8 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
         raise InputError(f"{out}: cannot be written: name a file in an existing folder")
     write, read = FORMATS[format]
     model = Model.from_pretrained(run, device="cpu", trust_net=trust_net)
+    if model.kind == "texts":
+        raise InputError(f"{run}: the model takes texts, which no exported file can: use dividemix predict or Python")
     # Weights in the order that every reader knows; the convolutions follow the images, which are channels_last.
     model.ensemble.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     content, model = _written(write, model, out)

@@ -199,6 +199,9 @@ def _holders(
     s = job.settings
     if source.kind == "vectors":
         means, stds = feature_statistics(np.asarray(source.train_images))
+        if source.encoding is not None and source.encoding.images.kind == "texts":
+            # One scale for all: the last directions of an SVD are noise, which must not become as large as the first.
+            stds = np.full_like(stds, np.sqrt(np.mean(stds**2)))
         vectors: Any = partial(FeatureData, mean=means, std=stds, device=device)
         return means.tolist(), stds.tolist(), vectors, partial(vectors, noise_std=s.noise_std)
     height, width, _ = source.train_images.shape[1:]

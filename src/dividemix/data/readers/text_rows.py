@@ -28,6 +28,12 @@ class _Row(NamedTuple):
     label: str | None
     true_label: str | None
     split: str | None
+    defect: str | None = None  # what is wrong with the row as a whole
+
+    @property
+    def problem(self) -> str | None:
+        """Why the row cannot be used; None if it can."""
+        return self.defect or ("no text" if not self.text.strip() else "no label" if self.label is None else None)
 
 
 def read_text_rows(table: Path, text_column: str, label_column: str = "label") -> Source:
@@ -44,10 +50,10 @@ def read_text_rows(table: Path, text_column: str, label_column: str = "label") -
     reader = {".parquet": _parquet_rows, ".jsonl": _json_rows}.get(suffix, _table_rows)
     columns, found = reader(table, text_column, label_column)
     rows = list(found)
-    skipped = [(i, row) for i, row in enumerate(rows) if not row.text.strip() or row.label is None]
-    problems = {i: "no text" if not row.text.strip() else "no label" for i, row in skipped}
+    problems = {i: problem for i, row in enumerate(rows) if (problem := row.problem)}
     if 2 * len(problems) > len(rows) or not rows:
-        raise InputError(f"{table}: {len(problems)} of {len(rows)} rows have no text or no label, too many to continue")
+        first = next((f": {rows[i].where}: {problem}" for i, problem in problems.items()), "")
+        raise InputError(f"{table}: {len(problems)} of {len(rows)} rows cannot be used, too many to continue{first}")
     used = [i for i in range(len(rows)) if i not in problems]
     tested = [i for i in used if SPLIT in columns and _is_test(rows[i], table)]
     trained = sorted(set(used) - set(tested))
@@ -77,7 +83,7 @@ def texts_of(path: Path, text_column: str | None) -> list[str]:
     """The texts of a file without labels: the lines of a .txt file, or a column of a table."""
     if path.suffix.lower() == ".txt":
         try:
-            return path.read_text(encoding="utf-8").splitlines()
+            return _lines(path)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a text file in UTF-8: convert it") from error
     if text_column is None:
@@ -86,7 +92,17 @@ def texts_of(path: Path, text_column: str | None) -> list[str]:
     if suffix not in TEXT_FILES:
         raise InputError(f"{path}: texts come from .txt, {', '.join(TEXT_FILES)} files")
     reader = {".parquet": _parquet_rows, ".jsonl": _json_rows}.get(suffix, _table_rows)
-    return [row.text for row in reader(path, text_column, None)[1]]
+    rows = list(reader(path, text_column, None)[1])
+    for row in rows:
+        if row.defect:
+            raise InputError(f"{path}: {row.where}: {row.defect}")
+    return [row.text for row in rows]
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file in UTF-8. Only line feeds end a line: other separators may be inside a text."""
+    lines = path.read_text(encoding="utf-8-sig").split("\n")  # read_text has made \r\n a line feed
+    return lines[:-1] if lines[-1] == "" else lines
 
 
 def _positions(rows: list[int]) -> Any:
@@ -123,7 +139,13 @@ def _table_rows(table: Path, text_column: str, label_column: str | None) -> tupl
             if record.is_blank:
                 continue
             values = {name: record.value(column) or None for name, column in place.items()}
-            yield _row(f"line {record.line}", values, text_column, label_column)
+            row, number = _row(f"line {record.line}", values, text_column, label_column), len(record.fields)
+            wanted = len(found.columns)
+            yield (
+                row
+                if number == wanted
+                else row._replace(defect=f"{number} fields, the header has {wanted}: put a text with commas in quotes")
+            )
 
     return found.columns, rows()
 
@@ -132,7 +154,7 @@ def _json_rows(table: Path, text_column: str, label_column: str | None) -> tuple
     """The names and the rows of a .jsonl file: an object in each line."""
     objects = []
     try:
-        for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(_lines(table), start=1):
             if line.strip():
                 objects.append((number, _object(line)))
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
