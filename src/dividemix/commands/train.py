@@ -102,7 +102,7 @@ def _train(arguments: argparse.Namespace) -> int:
     if started_by_torchrun():
         from dividemix.runs.together import led
 
-        return led(lambda: _lead(arguments))
+        led(lambda: _lead(arguments))
     return _lead(arguments)
 
 

@@ -68,6 +68,7 @@ def joined() -> Iterator[None]:
     _is_joined = True
     try:
         yield
+        wait()  # a process that leaves early would break the last words of another
     finally:
         _is_joined = False
         dist.destroy_process_group()

@@ -13,7 +13,7 @@ from dividemix.experiments import FIGURES, figures, table_display, tables
 from dividemix.experiments.cluster import Cluster, require_cluster
 from dividemix.experiments.finished import is_finished, machines_of, read_epochs, skipped_words
 from dividemix.experiments.plans import Plan
-from dividemix.experiments.training import num_runs, train_shown
+from dividemix.experiments.training import num_runs, stopped_words, train_shown
 from dividemix.lock import exclusive
 
 if TYPE_CHECKING:
@@ -55,7 +55,11 @@ def _reproduce(
     )
     if stopped:
         num_finished = sum(is_finished(run, folder) for run in plan.runs)
-        console.print(f"{num_finished} of {num_runs(len(plan.runs))} finished. Continue with the same command.")
+        console.print(
+            f"{stopped_words(stopped, cluster)}: {num_finished} of {num_runs(len(plan.runs))} finished."
+            " Continue with the same command.",
+            soft_wrap=True,
+        )
         return stopped
     if plan.name not in FIGURES:
         written = _write_table(plan, folder, command, console)

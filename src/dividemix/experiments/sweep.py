@@ -18,7 +18,7 @@ from dividemix.errors import InputError
 from dividemix.experiments.cluster import Cluster, require_cluster
 from dividemix.experiments.finished import is_finished
 from dividemix.experiments.plans import PlannedRun
-from dividemix.experiments.training import num_runs, train_shown
+from dividemix.experiments.training import num_runs, stopped_words, train_shown
 from dividemix.judging.records import RunSummary
 from dividemix.lock import exclusive
 from dividemix.planning.plan import make_plan
@@ -83,7 +83,7 @@ def run_sweep(
         workers = min(num_workers, len(runs))
         failed, stopped = train_shown(todo, folder, num_workers=workers, console=console, cluster=cluster)
         if stopped:
-            console.print("Continue with the same command.")
+            console.print(f"{stopped_words(stopped, cluster)}. Continue with the same command.")
             return stopped
         head, *body = grid(sweep, folder)
     table = Table(*head, title="Means over the seeds; accuracies in percent", title_justify="left")

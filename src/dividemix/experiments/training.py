@@ -1,5 +1,6 @@
 """Train many runs and show them: here or on a cluster, with an estimate of the time."""
 
+import signal
 import statistics
 from collections.abc import Sequence
 from contextlib import closing
@@ -40,9 +41,6 @@ def train_shown(
                     if event.error:
                         failed[event.run.name] = event.error
     except Interrupted as interrupt:
-        console.print(
-            f"stopped by {interrupt}" + (": the runs stay in the queue (scancel ends them)" if cluster else "")
-        )
         return failed, 128 + interrupt.number
     return failed, 0
 
@@ -83,3 +81,9 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def stopped_words(code: int, cluster: Cluster | None) -> str:
+    """What stopped everything, from the exit code that `train_shown` returned, and what becomes of the runs."""
+    queue = " (the runs stay in the queue; scancel ends them)" if cluster else ""
+    return f"stopped by {signal.Signals(code - 128).name}{queue}"

@@ -3,24 +3,30 @@
 All processes see the run directory, on one machine or on a shared file system.
 """
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from dividemix.engine import processes
 from dividemix.errors import InputError
 from dividemix.runs.run import Run
 
 
-def led(command: Callable[[], int]) -> int:
-    """The exit code of `command`, which the first process carries out; the others follow its trainings."""
+def led(command: Callable[[], int]) -> NoReturn:
+    """Carry out `command` in the first process, follow its trainings in the others, and end with its exit code."""
+    code = 0
     with processes.joined():
         if processes.rank() == 0:
             code = command()
             processes.announce(None)
-            return code
-        while follow() is not None:
-            pass
-        return 0
+        else:
+            while follow() is not None:
+                pass
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # threads of torch's processes can abort a program that ends in the usual way
 
 
 def follow() -> Run | None:
