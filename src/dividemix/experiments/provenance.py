@@ -45,7 +45,7 @@ ROW_NOTES: dict[str, tuple[str, ...]] = {
         "All rows: the paper's authors ran these systems in one setting; that code is not public.",
         _EITHER_VARIANT,
         _ASYMMETRIC,
-        "Iterative-CV: its public code is told that the noise is asymmetric. Ours estimates it.",
+        "Iterative-CV: its public code takes the kind of noise, asymmetric, as a setting. Ours estimates it.",
         "Meta-Learning: one round, as in the public code.",
     ),
     "table3": (
