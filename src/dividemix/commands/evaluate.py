@@ -1,8 +1,9 @@
 """dividemix evaluate: a trained run's accuracy on its test images, and the recall of each class."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dividemix.commands.loaded_run import add_run, load_run
 
 if TYPE_CHECKING:
     from dividemix.judging.records import TestScores
@@ -12,13 +13,8 @@ HELP = "test a trained run"
 
 def add(evaluate: argparse.ArgumentParser) -> None:
     """Add the flags of evaluate."""
-    evaluate.add_argument("run", metavar="RUN", type=Path, help="a run directory")
+    add_run(evaluate)
     evaluate.add_argument("--checkpoint", choices=("last", "best"), default="last", help="the epoch to test [last]")
-    evaluate.add_argument("--data", metavar="DATA", help="the data, if it has moved since the training")
-    evaluate.add_argument("--root", metavar="DIR", help="the folder of a built-in set, if it has moved")
-    evaluate.add_argument("--device", metavar="NAME", help="where to compute [as the run was trained]")
-    trust = "run the code of your own net or method that the run names: only if you trust it"
-    evaluate.add_argument("--trust_net", action="store_true", help=trust)
     evaluate.set_defaults(command=_evaluate)
 
 
@@ -27,15 +23,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     from dividemix.display import console, say
     from dividemix.judging import scoring
-    from dividemix.planning.job import Job
-    from dividemix.runs.directory import RunDirectory
-    from dividemix.runs.restore import same_job
-    from dividemix.runs.run import Run
 
-    job = same_job(RunDirectory(arguments.run), None, trust_net=arguments.trust_net)
-    moved = {"data": arguments.data, "root": arguments.root, "device": arguments.device}
-    places = {name: value for name, value in moved.items() if value is not None}
-    run = Run.load(arguments.run, Job.of(job.values() | places), to_train=False, trust_net=arguments.trust_net)
+    run = load_run(arguments)
     if arguments.checkpoint == "best":
         run.load_best()
     probs = run.test_probs()
