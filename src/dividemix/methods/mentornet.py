@@ -8,9 +8,9 @@ A random share of each batch gets v = 0. The step descends (1/B) sum_i v_i l_i.
 
 Differences from the released code: e is that of the epoch's start; m starts after the burn-in, at the percentile of all
 losses, not at 0; p follows from the noise rate, which is estimated; weight decay is not multiplied by the mean of v.
-For data_driven, g has no inputs for the label and for e, which are constant in the code; it is learned again before
-each epoch, from trusted samples with their labels and with wrong ones, not once from another training. Without trusted
-samples there is a stand-in (stand_in.py). The code's last 5 % with 90 % dropped never happen there, nor here.
+For data_driven, g has no inputs for the label and for e, which are constant in the code; it learns before each epoch,
+from trusted samples with their labels and with wrong ones, not once from another training. Without trusted samples
+there is a stand-in (stand_in.py). The code's last 5 % with 90 % dropped never happen there, nor here.
 
 Shapes: N samples, B in a batch, C classes.
 """
@@ -41,11 +41,13 @@ PUBLISHED: dict[str, Mapping[str, Any]] = {
 
 NOISE_RATE = "noise_rate"  # State.buffers: (1,) float32
 PERCENTILE = "percentile"  # State.buffers: m (1,) float64
+HIDDEN, OUT = "mentor_hidden", "mentor_out"  # State.buffers: the weights of g, two and a bias for each unit; its output
 _BURN_IN = {"predefined": 19, "data_driven": 17}  # percent of the training
 _DROP_LATER = 17  # percent of the training: from here on few samples are dropped
 _SOFT = 90  # percent of the training: from here on the predefined weights are soft
 _GAMMA = 1.0
-_HIDDEN, _NUM_STEPS, _RATE = 20, 300, 0.05  # of the small net and its training by Adam
+_NUM_UNITS, _RATE = 20, 0.05  # of the small net and its training by Adam
+_FIRST_STEPS, _NEXT_STEPS = 300, 30  # before its first epoch, and before each other, where it starts from what it was
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,18 +177,22 @@ def learn(inputs: Tensor, is_right: Tensor, counts: Tensor, state: State) -> Cal
     """The probability that a label is right, as a function of inputs (n, 2), learned from labels known to be (n,)."""
     low, high = inputs.amin(0), inputs.amax(0)  # beyond these nothing was learned
     mean, spread = inputs.mean(0), inputs.std(0, unbiased=False).clamp(min=1e-6)
-    hidden = torch.randn(3, _HIDDEN, generator=state.draws).to(inputs)  # two weights and a bias of each unit
-    out = (torch.randn(_HIDDEN + 1, generator=state.draws) / _HIDDEN**0.5).to(inputs)
+    is_first = HIDDEN not in state.buffers
+    if is_first:
+        state.buffers[HIDDEN] = torch.randn(3, _NUM_UNITS, generator=state.draws)
+        state.buffers[OUT] = torch.randn(_NUM_UNITS + 1, generator=state.draws) / _NUM_UNITS**0.5
+    hidden, out = (state.buffers[name].to(inputs, copy=True) for name in (HIDDEN, OUT))
     adam = torch.optim.Adam([hidden.requires_grad_(), out.requires_grad_()], lr=_RATE)
 
     def score(inputs: Tensor) -> Tensor:
         scaled = (inputs.clamp(low, high) - mean) / spread
         return torch.addmv(out[-1], torch.tanh(scaled @ hidden[:2] + hidden[2]), out[:-1])
 
-    for _ in range(_NUM_STEPS):
+    for _ in range(_FIRST_STEPS if is_first else _NEXT_STEPS):
         adam.zero_grad()
         F.binary_cross_entropy_with_logits(score(inputs), is_right, counts).backward()
         adam.step()
+    state.buffers[HIDDEN], state.buffers[OUT] = (weights.detach().cpu() for weights in (hidden, out))
     return lambda inputs: torch.sigmoid(score(inputs))
 
 
