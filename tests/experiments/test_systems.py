@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from dividemix.cli import main
-from dividemix.experiments.plans import make_plan, rows_of
+from dividemix.experiments.chosen import rows_of
+from dividemix.experiments.plans import make_plan
 from dividemix.experiments.provenance import ROW_NOTES, SETTINGS
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.systems import ADDED, BETTER_OF, ROWS

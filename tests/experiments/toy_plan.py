@@ -8,6 +8,7 @@ from rich.console import Console
 
 from dividemix.engine.processor import num_cores
 from dividemix.experiments import runner, training
+from dividemix.experiments.chosen import rows_of
 from dividemix.experiments.plans import Plan, PlannedRun, Source
 from dividemix.experiments.results import Measure
 from dividemix.planning.job import Job, known_to
@@ -41,7 +42,7 @@ def toy_plan(epochs: int = 2) -> Plan:
         for method, run in runs.items()
         for kind in ("best", "last")
     }
-    return Plan("table2", "mini", sources)
+    return Plan("table2", "mini", sources, rows=rows_of("table2"), columns=(COLUMN,))
 
 
 def quiet_console(file: object = None) -> Console:

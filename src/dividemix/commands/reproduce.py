@@ -22,6 +22,10 @@ def add(reproduce: argparse.ArgumentParser) -> None:
     reproduce.add_argument("name", metavar="NAME", choices=tuple(about), help=described)
     reproduce.add_argument("--scale", choices=SCALES, default="mini", help="see below [mini]")
     reproduce.add_argument("--seeds", metavar="N", type=int, default=1, help="train with seeds 1 to N [1]")
+    row = "of a table: only the row with this name; may be given several times [all]"
+    reproduce.add_argument("--row", metavar="NAME", action="append", default=[], help=row)
+    column = "of a table: only the columns that contain this text; may be given several times [all]"
+    reproduce.add_argument("--column", metavar="TEXT", action="append", default=[], help=column)
     reproduce.add_argument("--root", metavar="DIR", help="the folder that contains the data sets (mini: CIFAR-10)")
     reproduce.add_argument("--weights", metavar="FILE", help="weights to start from (ResNet-50 on Clothing1M)")
     place = "the folder for runs/ and the results [reproduced]"
@@ -38,8 +42,15 @@ def _reproduce(arguments: argparse.Namespace) -> int:
     for flag in ("seeds", "jobs"):
         if getattr(arguments, flag) < 1:
             raise InputError(f"{flag} is {getattr(arguments, flag)}: it must be an integer >= 1")
-    places = {"root": arguments.root, "weights": arguments.weights}
-    plan = make_plan(arguments.name, arguments.scale, num_seeds=arguments.seeds, **places)
+    plan = make_plan(
+        arguments.name,
+        arguments.scale,
+        num_seeds=arguments.seeds,
+        root=arguments.root,
+        weights=arguments.weights,
+        rows=arguments.row,
+        columns=arguments.column,
+    )
     if arguments.dry_run:
         sys.stdout.write(to_yaml(plan))
         return 0
@@ -64,6 +75,8 @@ def _command(arguments: argparse.Namespace) -> str:
     words = ["dividemix", "reproduce", arguments.name, "--scale", arguments.scale]
     if arguments.name in TABLES:
         words += ["--seeds", str(arguments.seeds)]
+    words += [word for row in arguments.row for word in ("--row", row)]
+    words += [word for column in arguments.column for word in ("--column", column)]
     words += ["--root", "DIR"] if arguments.root else []
     words += ["--weights", "FILE"] if arguments.weights else []
     # The number of jobs sets the threads of a run, and these its last digits.

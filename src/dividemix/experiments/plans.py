@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,12 @@ import yaml
 
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES
+from dividemix.experiments.chosen import chosen_columns, chosen_rows, rows_of
 from dividemix.experiments.provenance import ROW_NOTES, settings_notes
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.results import Measure
 from dividemix.experiments.setups import ASYMMETRIC, CLOTHING1M, COLUMNS, SYMMETRIC, Setup, describe, make_job
-from dividemix.experiments.systems import ADDED, ROWS, published
+from dividemix.experiments.systems import ROWS, published
 from dividemix.planning.job import Job
 
 
@@ -43,6 +44,9 @@ class Plan:
     scale: str
     sources: Mapping[Hashable, Source]
     notes: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()  # of a table
+    columns: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()  # the names by which rows and columns were chosen, if they were
 
     @property
     def runs(self) -> tuple[PlannedRun, ...]:
@@ -51,14 +55,28 @@ class Plan:
 
     @property
     def stem(self) -> str:
-        """The name of its files; at mini scale it has the data, since another set may replace CIFAR-10."""
-        return f"{self.name}-{self.scale}" + (f"-{self.runs[0].job.data}" if self.scale == "mini" else "")
+        """The name of its files; at mini scale it has the data, since another set may replace CIFAR-10.
+
+        A part of a table does not replace the whole: its name has what was chosen.
+        """
+        words = [self.name, self.scale, *([self.runs[0].job.data] if self.scale == "mini" else []), *self.chosen]
+        return "-".join(re.sub(r"[^\w+]+", "_", word.lower()).strip("_") for word in words)
 
 
 def make_plan(
-    name: str, scale: str, *, num_seeds: int = 1, root: str | None = None, weights: str | None = None
+    name: str,
+    scale: str,
+    *,
+    num_seeds: int = 1,
+    root: str | None = None,
+    weights: str | None = None,
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Plan:
-    """The plan of a table or figure; InputError if there is none at this scale, or none with these options."""
+    """The plan of a table or figure; InputError if there is none at this scale, or none with these options.
+
+    A table has the rows and columns with these names: all, if there is none.
+    """
     if scale == "mini" and name in ("table3", "table4"):
         raise InputError(
             f"{name} has no mini scale (the default), because it needs a large data set with real noise: use"
@@ -68,9 +86,11 @@ def make_plan(
     if name in FIGURES:
         if num_seeds > 1:
             raise InputError(f"--seeds {num_seeds}: {name} shows one run of each kind, not a mean; remove --seeds")
+        if rows or columns:
+            raise InputError(f"{name} has no rows and columns to choose: remove --row and --column")
         plan = _figure(name, scale, given)
     else:
-        plan = _table(name, scale, num_seeds, given)
+        plan = _table(name, scale, num_seeds, given, rows, columns)
     if weights is not None and not any(run.job.data == CLOTHING1M.data for run in plan.runs):
         raise InputError(f"--weights {weights}: {name} at {scale} scale starts from none; only Clothing1M does")
     return plan
@@ -108,14 +128,17 @@ def _planned(job: Job, scale: str) -> PlannedRun:
     return PlannedRun(run_name(job, scale), job)
 
 
-def _table(name: str, scale: str, num_seeds: int, given: Mapping[str, Any]) -> Plan:
-    table = PUBLISHED[name]
+def _table(
+    name: str, scale: str, num_seeds: int, given: Mapping[str, Any], rows: Sequence[str], columns: Sequence[str]
+) -> Plan:
+    table, setups = PUBLISHED[name], COLUMNS[name]
+    # At mini scale neither set has 100 classes.
+    trained = [column for column in table.columns if scale == "paper" or setups[column].data == "cifar10"]
+    shown_rows, shown_columns = chosen_rows(name, rows), chosen_columns(name, trained, columns)
     sources: dict[Hashable, Source] = {}
-    for row in (row for row in rows_of(name) if row in ROWS):
-        for column in table.columns:
-            setup = COLUMNS[name][column]
-            if scale == "mini" and setup.data != "cifar10":  # neither small set has 100 classes
-                continue
+    for row in (row for row in shown_rows if row in ROWS):
+        for column in shown_columns:
+            setup = setups[column]
             changes = [{**given, **ROWS[row], "seed": seed} for seed in range(1, num_seeds + 1)]
             tuned = published(name, row, setup.data)
             runs = tuple(_planned(make_job(setup, scale, each, tuned), scale) for each in changes)
@@ -126,12 +149,7 @@ def _table(name: str, scale: str, num_seeds: int, given: Mapping[str, Any]) -> P
         notes = (_mini_note(next(iter(sources.values())).runs[0].job), *notes)
     else:
         notes += settings_notes(rows_of(name))
-    return Plan(name, scale, sources, notes)
-
-
-def rows_of(name: str) -> tuple[str, ...]:
-    """The rows of a table: those of the paper, then those that we add."""
-    return PUBLISHED[name].methods + ADDED.get(name, ())
+    return Plan(name, scale, sources, notes, shown_rows, shown_columns, (*rows, *columns))
 
 
 def _measure(table: str, method: str, column: str, kind: str) -> Measure:

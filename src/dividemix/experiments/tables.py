@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from dividemix.experiments.plans import Plan, rows_of
+from dividemix.experiments.plans import Plan
 from dividemix.experiments.published import PUBLISHED, Key
 from dividemix.experiments.results import Figure, Measure, Rows, over_seeds
 from dividemix.experiments.setups import DATA_NAMES
@@ -45,10 +45,7 @@ class Cell:
 
 def fill(plan: Plan, rows: Mapping[str, Rows]) -> list[Cell]:
     """The cells of a table, row by row, from the epochs of each finished run by its name."""
-    table = PUBLISHED[plan.name]
-    planned = {key[1] for key in plan.sources if isinstance(key, tuple)}
-    columns = [column for column in table.columns if plan.scale == "paper" or column in planned]
-    keys = itertools.product(rows_of(plan.name), table.kinds, columns)
+    keys = itertools.product(plan.rows, PUBLISHED[plan.name].kinds, plan.columns)
     return [_cell(plan, rows, (method, column, kind)) for method, kind, column in keys]
 
 
