@@ -16,7 +16,7 @@ from dividemix.errors import InputError
 from dividemix.experiments import runner, training
 from dividemix.experiments.finished import is_finished, machines_of, read_epochs
 from dividemix.experiments.followed import Event
-from dividemix.experiments.plans import Plan, PlannedRun, Source, make_plan
+from dividemix.experiments.plans import PlannedRun, Source, make_plan
 from dividemix.experiments.results import Measure
 from dividemix.lock import exclusive
 from dividemix.nets.resnet import ResNet50
@@ -165,7 +165,7 @@ def test_a_failing_run_is_reported_and_the_others_continue(tmp_path: Path, train
     bad = toy.toy_run("bad", seed=2)
     key = ("Cross-Entropy", toy.COLUMN, "best")
     broken = Source((bad, *plan.sources[key].runs), Measure("best", "test_acc"))
-    plan = Plan("table2", "mini", dict(plan.sources) | {key: broken})
+    plan = replace(plan, sources=dict(plan.sources) | {key: broken})
     code, said = reproduce(plan, tmp_path)
     assert code == 1
     assert trained == ["bad", "first", "second"]
