@@ -1,10 +1,13 @@
 """Settings of the optimiser, its schedule and the machine. No torch import."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
-from dividemix.settings import Settings, setting
+from dividemix.engine.earlier_plans import EarlierPlan, parse_plans, plans_text
+from dividemix.errors import InputError
+from dividemix.settings import Settings, fields_of, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,13 +33,58 @@ class ScheduleSettings(Settings):
     momentum: float = setting(0.9, "momentum of SGD", low=0, high=1)
     weight_decay: float = setting(5e-4, "weight decay of SGD", low=0)
     seed: int = setting(1, "seed of everything random: noise, weights, batches, views, mixup", low=0, high=2**63 - 1)
+    earlier_plans: str = setting(
+        "", "plans that a run with minutes has replaced: it writes them, so that its config.yaml repeats it", "TEXT"
+    )
+
+    def check(self) -> None:
+        """Raise InputError unless the earlier plans are plans of these settings."""
+        super().check()
+        plans = parse_plans(self.earlier_plans)
+        fields = fields_of(type(self))
+        if unknown := [name for plan in plans for name in plan.values if name not in fields]:
+            raise InputError(f"earlier_plans names {unknown[0]}, which is no setting here: leave earlier_plans out")
+        if plans and plans[-1].until > self.epochs:
+            raise InputError(f"earlier_plans ends at epoch {plans[-1].until}: epochs ({self.epochs}) must not be less")
+
+    def in_force(self, epoch: int) -> Self:
+        """The settings as they are, or were, in force after `epoch` epochs."""
+        plans = parse_plans(self.earlier_plans)
+        values: dict[str, int] = {}
+        for plan in reversed(plans):
+            if epoch < plan.until:
+                values |= plan.values
+        before = plans_text(plan for plan in plans if plan.until <= epoch)
+        return replace(self, earlier_plans=before, **values) if values else self  # type: ignore[arg-type]
+
+    def replanned(self, epoch: int, values: Mapping[str, int]) -> Self:
+        """The settings with other values, the epochs among them, from now on: after `epoch` epochs."""
+        plans = list(parse_plans(self.earlier_plans))
+        if epoch and (not plans or plans[-1].until < epoch):
+            plans.append(EarlierPlan(epoch, {name: getattr(self, name) for name in sorted(values)}))
+        return replace(self, earlier_plans=plans_text(plans), **values)  # type: ignore[arg-type]
 
     def learning_rate(self, epoch: int) -> float:
-        """The rate in force after `epoch` epochs."""
+        """The rate in force after `epoch` epochs. If the plan has changed, the rest of the curve is stretched."""
+        return self.rate_at(self._share_done(epoch) * self.epochs if self.earlier_plans else epoch)
+
+    def rate_at(self, epoch: float) -> float:
+        """The rate after `epoch` epochs of a training whose plan never changes."""
         if self.lr_schedule == "cosine":
             return self.lr * (1 + math.cos(math.pi * epoch / self.epochs)) / 2
         num_drops = (epoch >= self.lr_drop_epoch) + (0 < self.lr_second_drop <= epoch)
         return self.lr / float(10**num_drops)
+
+    def _share_done(self, epoch: int) -> float:
+        """The share of the schedule after `epoch` epochs: each plan divides what the one before it left."""
+        share, begin = 0.0, 0
+        plans = [(plan.until, plan.values["epochs"]) for plan in parse_plans(self.earlier_plans)]
+        for until, epochs in [*plans, (self.epochs, self.epochs)]:
+            end = min(until, epoch)
+            if end > begin:
+                share += (1 - share) * (end - begin) / (epochs - begin)
+                begin = end
+        return share
 
     def num_divided(self, num_samples: int) -> int:
         """n: how many of N samples a mini-batch of B each draws in an epoch."""

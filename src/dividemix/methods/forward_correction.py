@@ -50,7 +50,7 @@ class ForwardCorrectionSettings(MethodSettings):
     def learning_rate(self, epoch: int) -> float:
         """The rate after `epoch` epochs: each run has the whole schedule in its own epochs."""
         begin, end = (0, self.num_first) if epoch < self.num_first else (self.num_first, self.epochs)
-        return super().learning_rate((epoch - begin) * self.epochs // max(end - begin, 1))
+        return self.rate_at((epoch - begin) * self.epochs // max(end - begin, 1))
 
 
 class ForwardCorrection(Method):

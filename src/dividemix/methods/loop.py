@@ -19,7 +19,7 @@ def start(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -
         raise InputError(f"the method trains {method.num_nets(s)} nets, the state has {len(state.learners)}")
     if method.needs_trusted and sets.trusted is None:
         raise InputError("the method needs samples with trusted labels: name them by trusted")
-    method.start(state, sets, s)
+    method.start(state, sets, s.in_force(0))
 
 
 def fit(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> Iterator[EpochReport]:
@@ -30,6 +30,7 @@ def fit(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> 
 
 def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> EpochReport:
     """Train for one epoch. Raises DivergedError if a loss or a weight stops being finite."""
+    s = s.in_force(state.epoch)
     phase = phase_at(method.phases(s), state.epoch)
     if s.head_epochs:
         if method.double_backward or processes.count() > 1:

@@ -25,4 +25,4 @@ def set_rate(state: State, s: ScheduleSettings, num_done: int, length: int) -> N
     """Set the learning rate of a stage after `num_done` of its `length` epochs: the whole schedule, compressed."""
     for learner in state.learners:
         for group in learner.optimizer.param_groups:
-            group["lr"] = s.learning_rate(s.epochs * num_done // length)
+            group["lr"] = s.rate_at(s.epochs * num_done // length)

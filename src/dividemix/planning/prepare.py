@@ -140,6 +140,7 @@ def _build(s: MethodSettings, k: int, *, num_classes: int, shape: tuple[int, ...
 
 def _is_long(net: nn.Module, s: MethodSettings, num_nets: int, shape: tuple[int, ...], num_samples: int) -> bool:
     """Whether the training is long enough for compilation and measurements to pay."""
-    # A sample is forwarded about six times an epoch for each net, counting a backward as two.
-    num_rows = 6 * num_nets * s.num_divided(num_samples) * s.epochs
+    # A sample is forwarded about six times an epoch for each net, counting a backward as two. The first plan decides:
+    # a resumed run must decide as before.
+    num_rows = 6 * num_nets * s.num_divided(num_samples) * s.in_force(0).epochs
     return worth_compiling(net, shape, num_rows, next(net.parameters()).device)

@@ -72,7 +72,8 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
         extended_after = [*extended_after, end]
         facts["job"]["epochs"] = job.settings.epochs
     trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
-    job.require_same(trained, directory.last)  # config.yaml may have been edited
+    then = replace(job, settings=job.settings.in_force(facts["epoch"]))  # later plans may be recorded already
+    then.require_same(trained, directory.last)  # config.yaml may have been edited
     if facts["data"] != material.digest:
         raise InputError(
             f"{path}: the run was trained on other data than {job.data} is now; use that data, or another out"

@@ -193,7 +193,7 @@ class Run:
         with exclusive(self.directory.path):
             facts = read_facts(self.directory.last)
             known = {"epoch": self.saved_epoch, "data": self.material.digest}
-            identity = self.job.identity
+            identity = replace(self.job, settings=self.job.settings.in_force(self.saved_epoch)).identity
             if (end := earlier_end(facts, self.job)) is not None:
                 identity["epochs"] = end
             changed = any(facts.get(name) != value for name, value in known.items())

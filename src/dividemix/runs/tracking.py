@@ -89,7 +89,8 @@ def _logged(
     epochs: Generator[EpochRow, None, None], trackers: dict[str, Tracker], run: Run
 ) -> Generator[EpochRow, None, None]:
     for row in epochs:
-        values = values_of(row) | {"train/lr": run.job.settings.learning_rate(row["epoch"] - 1)}
+        before = row["epoch"] - 1
+        values = values_of(row) | {"train/lr": run.job.settings.in_force(before).learning_rate(before)}
         for name, tracker in list(trackers.items()):
             if not _try(name, partial(tracker.log, row["epoch"], values)):
                 del trackers[name]
