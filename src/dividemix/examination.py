@@ -117,9 +117,9 @@ def _disk() -> Findings:
     cache = Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or Path(tempfile.gettempdir(), f"torchinductor_{_user()}"))
     found = [(f"free in {here}", f"{shutil.disk_usage(here).free / 1e9:.1f} GB")]
     found.append((f"free in {tempfile.gettempdir()}", f"{shutil.disk_usage(tempfile.gettempdir()).free / 1e9:.1f} GB"))
-    from dividemix.encoders.vector_cache import cache_folder
+    from dividemix.data.cache_folder import cache_folder
 
-    kept = {"compiled networks": cache, "encoded samples": cache_folder()}
+    kept = {"compiled networks": cache, "encoded samples and indices": cache_folder()}
     return [*found, *((name, f"{folder}, {_size(folder) / 1e6:.0f} MB") for name, folder in kept.items())]
 
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from pictures import encoded, pixels, write_png
 
-from dividemix.data.assemble import Listing, assemble, with_test
+from dividemix.data.assemble import assemble, with_test
 from dividemix.data.classes import label_name, natural_sorted
 from dividemix.data.image_files import ImageFiles, fingerprint
+from dividemix.data.listing import Listing
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.source import Skipped
 from dividemix.errors import InputError

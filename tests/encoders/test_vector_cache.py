@@ -1,7 +1,6 @@
 """Vectors on disk: the oracle is what was computed; kills, cuts and flipped bits must change nothing."""
 
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,13 +117,3 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot be written: .*set DIVIDEMIX_CACHE to another folder") as caught:
         cached(tmp_path / "file" / "a", 25, Computer())
     assert "\n" not in str(caught.value)
-
-
-def test_the_place_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DIVIDEMIX_CACHE", "/somewhere")
-    assert vector_cache.cache_folder() == Path("/somewhere")
-    monkeypatch.delenv("DIVIDEMIX_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/other")
-    assert vector_cache.cache_folder() == Path("/other/dividemix")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert vector_cache.cache_folder() == Path(os.path.expanduser("~/.cache/dividemix"))  # noqa: PTH111

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dividemix.data.assemble import Listing
 from dividemix.data.image_files import MadeWhenRead
+from dividemix.data.listing import Listing
 from dividemix.data.originals import Originals
 from dividemix.report.pictures import Pictures, matched
 from dividemix.report.thumbnails import encode

@@ -5,7 +5,6 @@ Shapes: N samples, H x W pixels, K channels (1 or 3), C classes.
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,33 +16,11 @@ from dividemix.data.classes import natural_sorted, numbered
 from dividemix.data.common_shape import LARGE, common_channels, common_size
 from dividemix.data.image_files import ImageFiles, image_digest
 from dividemix.data.images import ImageLike, probe, read_image, result_or_reason
+from dividemix.data.listing import Listing, check_enough
 from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
-from dividemix.data.votes import Votes
 from dividemix.errors import InputError, shown
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Listing:
-    """What a reader finds before any image is opened: N images with their given labels."""
-
-    where: str  # The folder or file, as error messages name it
-    files: Sequence[ImageLike]
-    paths: Sequence[str]  # (N,): names of the images as the user knows them
-    labels: Sequence[str]  # (N,): names of classes
-    true_labels: Sequence[str] | None = None
-    classes: Sequence[str] | None = None
-    """All classes in order, if the data lists them; None: the classes that the labels name, in natural order."""
-    rows: Sequence[int] | None = None
-    """(N,): position of each image in the data as it was given, from 0; None: these images are all of the data."""
-    num_given: int | None = None  # Number of samples in the data as it was given; None: N
-    votes: Votes | None = None  # Those behind the labels, if several annotators gave them
-    skipped: Sequence[Skipped] = ()  # Images that the reader skipped; they count as unusable
-    ignored: Sequence[Skipped] = ()
-    """Files that are not images, and classes that are absent: reported, not counted as unusable."""
-    notes: Sequence[str] = ()  # What the user should know about how the data was read
-    remedy: str = ""  # What to do if many files do not exist: the end of that message
 
 
 def assemble(
@@ -161,16 +138,3 @@ def _decode(listing: Listing, rows: Sequence[int], shape: tuple[int, int, int], 
         return _Decoded(images[: len(kept)], kept, failed, None)
     packed = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 16)
     return _Decoded(ImageFiles(listing.files, shape, np.array(kept), packed), kept, failed, mean_and_std(counts))
-
-
-def check_enough(listing: Listing, failed: Sequence[Skipped]) -> None:
-    """Raise InputError, naming the first bad images, if there are none or more than half cannot be used."""
-    unusable = [*listing.skipped, *failed]
-    total = len(listing.files) + len(listing.skipped)
-    if total == 0:
-        raise InputError(f"{listing.where}: has no images")
-    if 2 * len(unusable) > total:
-        first = "; ".join(f"{one.path[:100]!r}: {one.reason}" for one in unusable[:3])
-        count = f"{len(unusable)} of {total}"
-        remedy = listing.remedy if any(one.reason == "no such file" for one in unusable) else ""
-        raise InputError(f"{listing.where}: too many images cannot be used, {count}: {first}{remedy}")

@@ -8,11 +8,11 @@ from pkgutil import resolve_name
 
 import numpy as np
 
-from dividemix.data.assemble import Listing
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.check import Finding, Progress
 from dividemix.data.images import read_image, result_or_reason
 from dividemix.data.listed import file_sizes
+from dividemix.data.listing import Listing
 from dividemix.data.threads import map_each
 from dividemix.errors import InputError
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.assemble import Listing, check_enough
 from dividemix.data.classes import numbered
 from dividemix.data.image_files import ImageFiles, MadeWhenRead
 from dividemix.data.images import ImageLike
+from dividemix.data.listing import Listing, check_enough
 from dividemix.data.source import Labels, Skipped, Source
 from dividemix.data.threads import map_each
 

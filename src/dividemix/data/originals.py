@@ -5,12 +5,14 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from dividemix.data.assemble import Listing
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.images import ImageLike
+from dividemix.data.listing import Listing
 from dividemix.data.readers.coco import list_coco
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.parquet import list_parquet
+from dividemix.data.readers.shard_sets import find_shards
+from dividemix.data.readers.shards import list_shards
 from dividemix.data.readers.table import list_table
 from dividemix.data.readers.vote_columns import VoteColumns
 
@@ -27,7 +29,7 @@ class Originals(Mapping[int, ImageLike]):
     """The image files of training samples by their row, the position in the data as given; `names` has their names."""
 
     def __init__(self, listing: Listing):
-        rows = range(len(listing.files)) if listing.rows is None else listing.rows
+        rows = range(len(listing.files)) if listing.rows is None else list(map(int, listing.rows))
         self._files, self._place = listing.files, {row: place for place, row in enumerate(rows)}
         self.names = {row: listing.paths[place] for row, place in self._place.items()}
 
@@ -59,6 +61,9 @@ def _listing(settings: Mapping[str, Any]) -> Listing | None:
             return None
         train: Listing = resolve_name(built_in.lister)(Path(root)).train
         return train
+    shards = find_shards(data)
+    if shards is not None:
+        return list_shards(shards, label_column=settings.get("label_column", "label"))[0]
     path = Path(data)
     if path.is_dir():
         return list_folder(path)[0]

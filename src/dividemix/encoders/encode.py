@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
+from dividemix.data.cache_folder import cache_folder
 from dividemix.data.image_files import ImageFiles
 from dividemix.encoders.encoder import Encoder, ImageEncoder
-from dividemix.encoders.vector_cache import cache_folder, cached, chunks_of
+from dividemix.encoders.vector_cache import cached, chunks_of
 from dividemix.stored import digest_of
 
 _PIXELS_AT_ONCE = 1 << 23  # of a batch as the net gets it: 167 images of 224 x 224

@@ -31,15 +31,6 @@ class _Chunks(TypedDict):
     digests: dict[str, str]  # number of a finished chunk -> digest of its bytes
 
 
-def cache_folder() -> Path:
-    """Where vectors are kept: DIVIDEMIX_CACHE, or the folder for such files of the user."""
-    given = os.environ.get("DIVIDEMIX_CACHE")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "dividemix"
-
-
 def cached(
     folder: Path, num_samples: int, compute: Callable[[list[range]], Iterable[NDArray[np.float32]]]
 ) -> NDArray[np.float32]:

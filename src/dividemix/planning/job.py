@@ -33,7 +33,8 @@ class Job(Settings):
     data: str = setting(
         REQUIRED,
         "a folder with one subfolder of images per class; a .csv or .tsv with columns path and label; a .parquet or"
-        " .npz file; boxes in a COCO .json file; vectors in an .npz, .npy, .parquet or .arrow file;"
+        " .npz file; .tar shards or a folder of shards; boxes in a COCO .json file; vectors in an .npz, .npy, .parquet"
+        " or .arrow file;"
         f" or {', '.join(BUILT_IN)}",
         "DATA",
     )
@@ -153,8 +154,9 @@ class Job(Settings):
 
 
 def data_name(data: str) -> str:
-    """The name of a run on the data: that of the file or folder, or of the link to it."""
-    return Path(os.path.abspath(data)).stem  # noqa: PTH100
+    """The name of a run on the data: that of the file or folder, or of the link to it; a pattern has its folder's."""
+    path = Path(os.path.abspath(data))  # noqa: PTH100
+    return path.parent.name if set("{*") & set(path.name) else path.stem
 
 
 def own_fields(method: str) -> dict[str, Field]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dividemix.data.assemble import Listing
+from dividemix.data.listing import Listing
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.table import list_table
 from dividemix.errors import InputError

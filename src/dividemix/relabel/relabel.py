@@ -12,6 +12,7 @@ import numpy as np
 from dividemix import atomic
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.npz import known_names, read_npz
+from dividemix.data.readers.shard_sets import find_shards
 from dividemix.data.readers.table import list_table
 from dividemix.data.source import Source
 from dividemix.data.text_table import read_text_table
@@ -93,6 +94,10 @@ def kind_of(data: Path) -> str:
     if not data.exists():
         raise InputError(f"{data}: no such file or folder")
     kind = "folder" if data.is_dir() else data.suffix.lower()
+    if kind == ".tar" or (kind == "folder" and find_shards(str(data)) is not None):
+        raise InputError(
+            f"{data}: labels in shards cannot be changed: write the shards again with the corrected labels"
+        )
     if kind != "folder" and kind not in _TABLES and kind != ".npz":
         raise InputError(
             f"{data}: must be a folder with one subfolder per class, or a .csv, .tsv, .parquet, .json or .npz file"

@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.assemble import Listing, assemble, with_test
+from dividemix.data.assemble import assemble, with_test
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import numbered
 from dividemix.data.common_shape import LARGE, check_image_size
+from dividemix.data.listing import Listing
 from dividemix.data.readers.coco import list_coco
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.list_column import ARROW, find_column, read_list_column
 from dividemix.data.readers.npy import read_npy
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
+from dividemix.data.readers.shard_sets import find_shards, is_compressed, is_pattern
+from dividemix.data.readers.shards import list_shards
 from dividemix.data.readers.table import list_table
 from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.readers.vote_columns import VoteColumns
@@ -49,10 +52,11 @@ def read_source(
     """Read a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or your own data.
 
     Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet, .npz, .npy, .arrow or .feather
-    file; `test` is another folder or file. `image_size` and `large_size` are for image files (see `common_size`),
-    `memory_gb` also limits the arrays of an .npz file. The columns, and `image_root`, which paths start from, are for
-    tables; so are `annotators` (a column for each, a,b,c) and `annotator_column` (a row for each vote). `labels` and
-    `test_labels` are files of the labels of an .npy file. Raises InputError, naming what is unknown, missing or wrong.
+    file, or shards: .tar files, or a folder of .tar or .parquet files; `test` is another folder or file. `image_size`
+    and `large_size` are for image files (see `common_size`), `memory_gb` also limits the arrays of an .npz file. The
+    columns, and `image_root`, which paths start from, are for tables; so are `annotators` (a column for each, a,b,c)
+    and `annotator_column` (a row for each vote). `labels` and `test_labels` are files of the labels of an .npy file.
+    Raises InputError, naming what is unknown, missing or wrong.
     """
     check_image_size(image_size)
     for given in (data, test):
@@ -224,17 +228,22 @@ def list_data(data: str, *, features_column: str | None = None, **columns: Any) 
 
 
 def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
-    """The image files of a folder or a table: those to train on, and those to test on if it has any."""
+    """The image files of a folder, shards or a table: those to train on, and those to test on if there are any."""
     if not is_table(data):
         if data in BUILT_IN:
             raise InputError(f"test {data}: a test set must be a folder or a file of your own")
+        shards = find_shards(data)
+        if shards is not None:
+            return list_shards(shards, label_column=columns.get("label_column", "label"))
         return list_folder(Path(data))
     return _TABLES[_suffix(data)](Path(data), **columns)
 
 
 def _check_exists(data: str) -> None:
     """Raise InputError unless the data is an existing folder, or an existing file of a known kind."""
-    kinds = (*_TABLES, *ARROW, ".jsonl", ".npy", ".npz")
+    if is_pattern(data) or is_compressed(data):
+        return  # find_shards reports what is wrong
+    kinds = (*_TABLES, *ARROW, ".jsonl", ".npy", ".npz", ".tar")
     known = f"a folder with one subfolder for each class, or a {', '.join(kinds[:-1])} or {kinds[-1]} file"
     shown = data if len(data) < 200 else f"{data[:200]}..."
     if not data or not os.path.exists(data):  # noqa: PTH110 (Path.exists raises on names that are too long)
@@ -246,8 +255,8 @@ def _check_exists(data: str) -> None:
 
 
 def _suffix(data: str) -> str:
-    """The extension of a file in lower case; empty for a folder."""
-    return "" if os.path.isdir(data) else Path(data).suffix.lower()  # noqa: PTH112 (as above)
+    """The extension of a file in lower case; empty for a folder and for a pattern of shards."""
+    return "" if is_pattern(data) or os.path.isdir(data) else Path(data).suffix.lower()  # noqa: PTH112 (as above)
 
 
 _TABLES: dict[str, Callable[..., tuple[Listing, Listing | None]]] = {

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dividemix.data.assemble import Listing, assemble, check_memory, with_test
+from dividemix.data.assemble import assemble, check_memory, with_test
 from dividemix.data.classes import numbered, printable
 from dividemix.data.common_shape import check_image_size
 from dividemix.data.images import ImageLike
+from dividemix.data.listing import Listing
 from dividemix.data.readers.frame import image_column, is_frame, list_frame
 from dividemix.data.readers.given_labels import class_list, names_of, votes_of
 from dividemix.data.readers.labelled import labelled

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from dividemix.data.assemble import Listing
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.listed import files_under, listed_source
+from dividemix.data.listing import Listing
 from dividemix.data.readers.file_lists import read_labelled, read_names
 from dividemix.data.source import Source
 from dividemix.errors import InputError

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dividemix.data.assemble import Listing
 from dividemix.data.classes import label_name, printable
 from dividemix.data.crop import Crop
 from dividemix.data.images import ImageLike
+from dividemix.data.listing import Listing
 from dividemix.data.source import Skipped
 from dividemix.errors import InputError, shown
 from dividemix.stored import MAX_BYTES, parse_json, read_bytes

@@ -5,9 +5,9 @@ import os
 from collections.abc import Hashable
 from pathlib import Path
 
-from dividemix.data.assemble import Listing
 from dividemix.data.classes import natural_key, natural_sorted, printable
 from dividemix.data.images import ImageLike, image_suffixes
+from dividemix.data.listing import Listing
 from dividemix.data.readers.levels import level_notes, meant_folder
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.same_file import identity

@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dividemix.data.assemble import Listing
 from dividemix.data.classes import label_name
+from dividemix.data.listing import Listing
 from dividemix.data.readers.parquet import class_name
 from dividemix.data.readers.pixels import as_image
 from dividemix.data.readers.rows import Row, list_rows

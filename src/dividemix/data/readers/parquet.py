@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dividemix.data.assemble import Listing
 from dividemix.data.classes import label_name, printable
+from dividemix.data.listing import Listing
 from dividemix.data.readers.rows import Row, list_rows
 from dividemix.data.readers.table import SPLIT, TRUE_LABEL
 from dividemix.data.readers.vote_columns import VoteColumns

@@ -8,8 +8,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dividemix.data.assemble import Listing
 from dividemix.data.images import ImageLike
+from dividemix.data.listing import Listing
 from dividemix.data.same_file import identity
 from dividemix.data.source import Skipped
 from dividemix.data.votes import Votes

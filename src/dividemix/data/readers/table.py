@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from dividemix.data.assemble import Listing
 from dividemix.data.classes import label_name
+from dividemix.data.listing import Listing
 from dividemix.data.readers.rows import Row, list_rows
 from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.text_table import Record, read_text_table

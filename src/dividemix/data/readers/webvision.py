@@ -5,11 +5,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from dividemix.data.assemble import Listing
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import natural_sorted
 from dividemix.data.images import image_suffixes
 from dividemix.data.listed import files_under, listed_source
+from dividemix.data.listing import Listing
 from dividemix.data.readers.file_lists import read_labelled, read_names
 from dividemix.data.source import Skipped, Source
 from dividemix.errors import InputError

@@ -1,0 +1,94 @@
+"""Files that are read in parts: on this machine, or in an object store by fsspec (an extra)."""
+
+import os
+from collections.abc import Hashable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from dividemix.data.images import UnreadableImage
+from dividemix.errors import InputError
+
+
+class ShardFile(Protocol):
+    """A file by its name."""
+
+    name: str  # As messages show it
+    waits: bool  # Whether reading mostly waits for a network, so many reads should run at a time
+
+    def stamp(self) -> list[Any]:
+        """What changes if the content does: name, size and time, in JSON's types. Raises InputError if it is gone."""
+
+    def num_bytes(self) -> int:
+        """Its size. Raises InputError if it is gone."""
+
+    def open(self) -> BinaryIO:
+        """The file, to be read from its start. Raises OSError."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A part of the content; UnreadableImage if it cannot be read."""
+
+
+class LocalShard:
+    """A file on this machine."""
+
+    waits = False
+
+    def __init__(self, path: Path):
+        self.path, self.name = path, str(path)
+
+    def stamp(self) -> list[Any]:
+        """The absolute path, the size and the time of the last change."""
+        found = self._stat()
+        return [str(self.path.absolute()), found.st_size, found.st_mtime_ns]
+
+    def num_bytes(self) -> int:
+        """Its size."""
+        return self._stat().st_size
+
+    def _stat(self) -> os.stat_result:
+        try:
+            return self.path.stat()
+        except FileNotFoundError as error:
+            raise InputError(f"{self.name}: no such file: a shard is missing; get it, or leave it out") from error
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.name}: cannot be read: {getattr(error, 'strerror', error)}") from error
+
+    def open(self) -> BinaryIO:
+        """The file, buffered."""
+        return self.path.open("rb", buffering=1 << 16)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """A part of the content, from a file that stays open; threads may read at the same time."""
+        try:
+            content = _opened(self.path).read(offset, size)
+        except OSError as error:
+            raise UnreadableImage(f"{self.name} cannot be read: {error.strerror or error}") from error
+        if len(content) < size:
+            raise UnreadableImage(f"{self.name} is shorter than before")
+        return content
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalShard) and other.path == self.path
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+
+class _Open:
+    """An open file. It is closed when nobody uses it any more, also if another thread has just read from it."""
+
+    def __init__(self, path: Hashable):
+        self._descriptor = os.open(str(path), os.O_RDONLY)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, offset)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            os.close(self._descriptor)
+
+
+@lru_cache(maxsize=200)  # a process may have about a thousand files open
+def _opened(path: Hashable) -> _Open:
+    return _Open(path)
