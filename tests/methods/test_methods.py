@@ -78,7 +78,7 @@ def test_each_method_trains_its_number_of_nets(name: str, fields: dict[str, Any]
 
 
 def test_the_methods_are_ours_the_paper_and_the_systems_that_it_compares_with() -> None:
-    ours, compared = {*ALSO_OURS}, {"cross_entropy", "mixup", "bootstrap", "forward_correction"}
+    ours, compared = {*ALSO_OURS, "robust_history"}, {"cross_entropy", "mixup", "bootstrap", "forward_correction"}
     compared |= TWO_NETS | {"joint_optim", "pencil", "m_correction", "mentornet", "d2l", "abstention"}
     assert METHODS.keys() == ours | compared | {"reweight", "mlnt", "meta_cleaner"}
 

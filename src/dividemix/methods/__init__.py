@@ -25,6 +25,7 @@ from dividemix.methods import (
     pencil,
     reweight,
     robust,
+    robust_history,
     robust_vectors,
 )
 from dividemix.methods.method import Method
@@ -50,6 +51,7 @@ METHODS: dict[str, Method] = {
     "mlnt": mlnt.METHOD,
     "meta_cleaner": meta_cleaner.METHOD,
     "robust_vectors": robust_vectors.METHOD,
+    "robust_history": robust_history.METHOD,
 }
 DEFAULT_METHOD = "dividemix"
 

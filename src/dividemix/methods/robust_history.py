@@ -1,0 +1,111 @@
+"""Our recipe for unknown noise and little time: one net, whose labels are refined by what it has predicted so far.
+
+An epoch costs as much as one of ordinary training. First the net learns the given labels. Then every epoch begins with
+soft labels: the given one with weight w, the running mean of the net's predictions with the rest. w is the probability
+that the label is right, by a mixture over the losses of each class. The model is a running mean of the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dividemix.lazy import F, torch
+from dividemix.methods.method import EpochReport, Judgement, Method, MethodSettings, Phase, TrainingSets
+from dividemix.settings import setting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from dividemix.data.training_data import TrainingData
+    from dividemix.engine.state import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustHistorySettings(MethodSettings):
+    """The settings of the recipe."""
+
+    given_share: float = setting(0.3, "share of the epochs that learn the labels as they are given", low=0, high=1)
+    history_decay: float = setting(
+        0.7, "weight of what a sample's predictions have been, each time that there is a new one", low=0, high=1
+    )
+    average_epochs: float = setting(
+        0.6, "epochs over which the weights of the model are averaged; 0: the last weights", low=0
+    )
+
+    @property
+    def num_given(self) -> int:
+        """Epochs with the given labels: at least one, which the history needs."""
+        return min(max(round(self.given_share * self.epochs), 1), self.epochs)
+
+
+class RobustHistory(Method):
+    """Ordinary training, then training on refined labels."""
+
+    settings = RobustHistorySettings
+
+    def phases(self, s: RobustHistorySettings) -> tuple[Phase, ...]:
+        """Given labels, then refined ones."""
+        return Phase("warmup", s.num_given, selects=s.num_given == s.epochs), Phase("refine", s.epochs - s.num_given)
+
+    def start(self, state: State, sets: TrainingSets, s: RobustHistorySettings) -> None:
+        """Add the running mean of the weights."""
+        from dividemix.methods.weight_average import start_average
+
+        start_average(state.learners[0])
+
+    def epoch(self, state: State, sets: TrainingSets, s: RobustHistorySettings) -> EpochReport:
+        """An epoch with the cost of an ordinary one."""
+        from dividemix.algorithm.losses import loss_x
+        from dividemix.methods.ordinary_epoch import ordinary_batches
+        from dividemix.methods.prediction_history import HISTORY, remember
+        from dividemix.methods.weight_average import follow
+
+        data, learner = sets.train, state.learners[0]
+        soft, figures = _targets(state, data, s)
+        batches = ordinary_batches(state, data, s)
+        learner.net.train()
+        total = torch.zeros((), device=data.labels.device)
+        images = data.augmented(batches, state.views)
+        for index, x in state.progress.watch("net 1", zip(batches, images, strict=True), len(batches)):
+            logits = learner.net(x)
+            if soft is None:
+                loss = F.cross_entropy(logits, data.labels[index])
+            else:
+                loss = loss_x(logits, soft[index.to(soft.device)].to(logits.dtype))
+            learner.descend(loss)
+            follow(learner, s.average_epochs * len(batches))
+            if HISTORY not in state.samples:
+                state.samples[HISTORY] = torch.zeros(len(data.labels), logits.shape[1])
+            probs = logits.detach().float().softmax(dim=1).cpu()
+            remember(state.samples[HISTORY], index.cpu(), probs, s.history_decay)
+            total += loss.detach()
+            state.progress.lap("forward_backward")
+        return EpochReport({"loss": [(total / len(batches)).item()]}, figures=figures)
+
+    def judge(self, state: State, data: TrainingData, s: RobustHistorySettings) -> Judgement:
+        """The opinion of the averaged net: the mixtures that refine labels, over its predictions as they are now."""
+        from dividemix.methods.evaluation import evaluate, judgement
+        from dividemix.methods.prediction_history import clean_prob_by_class
+
+        seen = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True)
+        assert seen.pred_probs is not None
+        labels = data.labels.cpu()
+        return judgement(seen, clean_prob_by_class(seen.pred_probs, labels)[None])
+
+
+def _targets(state: State, data: TrainingData, s: RobustHistorySettings) -> tuple[Tensor | None, dict[str, float]]:
+    """Soft labels (N, C) on the device, or None while the given ones are learned; and the estimated noise."""
+    from dividemix.methods.prediction_history import HISTORY, clean_prob_by_class, predictions, refined
+
+    if state.epoch < s.num_given or HISTORY not in state.samples:
+        return None, {}
+    labels = data.labels.cpu()
+    probs = predictions(state.samples[HISTORY], labels)
+    clean_prob = clean_prob_by_class(probs, labels)
+    noise = ((1 - clean_prob) * (probs.argmax(dim=1) != labels)).mean().item()
+    state.progress.lap("refine")
+    return refined(probs, labels, clean_prob).to(data.labels.device), {"noise_rate": noise}
+
+
+METHOD = RobustHistory()

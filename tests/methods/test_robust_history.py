@@ -1,0 +1,100 @@
+"""`robust_history`, watched from outside. Oracles: the equations applied to the recorded logits; ordinary training."""
+
+import math
+from typing import Any
+
+import oracles
+import pytest
+import torch
+from method_checks import SHORT, assert_phases_add_up, assert_resumes, assert_trains_on_odd_data
+from tiny import NUM_CLASSES, TinyData, fit, record, start
+from torch import Tensor
+from torch.nn import functional as F
+
+from dividemix.methods import METHODS
+from dividemix.methods.method import MethodSettings
+from dividemix.methods.prediction_history import clean_prob_by_class, predictions, refined
+from dividemix.methods.robust_history import METHOD, RobustHistorySettings
+
+
+def settings_of(**fields: Any) -> RobustHistorySettings:
+    """8 epochs: 3 with the given labels, 5 with refined ones."""
+    return RobustHistorySettings(**{**SHORT, "given_share": 0.4, **fields})
+
+
+def test_every_epoch_learns_the_labels_that_the_recorded_predictions_make() -> None:
+    """An epoch draws each of 80 samples once, so the history is a mean over epochs."""
+    s, data = settings_of(history_decay=0.6), TinyData(80)
+    state = start(METHOD, s, data)
+    epochs = fit(METHOD, state, data, s)
+    targets: Tensor = F.one_hot(data.labels, NUM_CLASSES).double()
+    history = torch.zeros(80, NUM_CLASSES, dtype=torch.float64)
+    for epoch in range(8):
+        if epoch >= 3:
+            probs = predictions(history, data.labels)
+            clean_prob = clean_prob_by_class(probs, data.labels)
+            targets = refined(probs, data.labels, clean_prob)
+            differs = (probs.argmax(dim=1) != data.labels).double()
+            noise = ((1 - clean_prob) * differs).mean().item()
+        data.asked.clear()
+        report, calls = record(state, epochs)
+        assert report.phase == ("warmup" if epoch < 3 else "refine")
+        losses, latest = [], torch.zeros_like(history)
+        for call, index in zip(calls, data.asked, strict=True):
+            assert call.training
+            losses.append(oracles.loss_x(call.logits.tolist(), targets[index].tolist()))
+            latest[index] = call.logits.softmax(dim=1)
+        history = latest if epoch == 0 else 0.6 * history + 0.4 * latest
+        assert report.losses["loss"] == pytest.approx([math.fsum(losses) / len(losses)], rel=1e-4)
+        torch.testing.assert_close(state.samples["history"].double(), history, rtol=0, atol=1e-5)
+        if epoch >= 3:
+            assert report.figures["noise_rate"] == pytest.approx(noise, abs=1e-3)
+
+
+def test_with_the_given_labels_alone_it_is_cross_entropy_to_the_bit() -> None:
+    s, data, plain = settings_of(given_share=1.0), TinyData(), MethodSettings(**SHORT)
+    other = start(METHODS["cross_entropy"], plain, data)
+    losses = [report.losses for report in fit(METHODS["cross_entropy"], other, data, plain)]
+    state = start(METHOD, s, data)
+    assert losses == [report.losses for report in fit(METHOD, state, data, s)]
+    for name, tensor in other.nets[0].state_dict().items():
+        assert torch.equal(tensor, state.nets[0].state_dict()[name]), name
+
+
+def test_the_averaged_net_predicts() -> None:
+    s, data = settings_of(), TinyData(80)
+    state = start(METHOD, s, data)
+    for _ in fit(METHOD, state, data, s):
+        pass
+    assert state.predictors == [state.learners[0].average]
+    judged = METHOD.judge(state, data, s)
+    expected = state.predictors[0].eval()(data.images).softmax(dim=1)
+    torch.testing.assert_close(judged.pred_probs.double(), expected, rtol=0, atol=1e-6)
+
+
+def test_labels_that_were_changed_are_found() -> None:
+    """Well separated samples, three in ten labels wrong: nearly all of the wrong ones are flagged, few others."""
+    s, data = settings_of(epochs=20, batch_size=8), TinyData(200, seed=4)
+    is_wrong = data.labels != torch.arange(200) % NUM_CLASSES
+    state = start(METHOD, s, data)
+    for report in fit(METHOD, state, data, s):
+        noise = report.figures.get("noise_rate", 0.0)
+    judged = METHOD.judge(state, data, s)
+    flagged = (judged.clean_prob[0] < 0.5) & (judged.pred_probs.argmax(dim=1) != data.labels)
+    assert (flagged & is_wrong).sum() > 0.8 * is_wrong.sum()
+    assert (flagged & ~is_wrong).sum() < 0.1 * (~is_wrong).sum()
+    assert noise == pytest.approx(is_wrong.double().mean().item(), abs=0.1)
+
+
+def test_it_resumes_after_any_epoch_to_the_bit() -> None:
+    state = assert_resumes(METHOD, settings_of())
+    assert state.samples.keys() == {"history"}
+
+
+def test_it_trains_on_odd_data() -> None:
+    assert_trains_on_odd_data(METHOD)
+
+
+def test_its_phases_add_up() -> None:
+    assert_phases_add_up(METHOD)
+    assert [phase.num_epochs for phase in METHOD.phases(settings_of(epochs=1))] == [1, 0]
