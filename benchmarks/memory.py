@@ -65,17 +65,17 @@ def _measure(work: str, num_images: int) -> list[int]:
     nets = [net.to(memory_format=torch.channels_last) for net in two_nets(_CONFIG)]  # type: ignore[call-overload]
     state = State.start(nets, _CONFIG)
     if work == "epochs":
-        return [_peak_bytes() for _ in fit(METHOD, state, TrainingSets(data), _CONFIG)]
+        return [peak_bytes() for _ in fit(METHOD, state, TrainingSets(data), _CONFIG)]
     half = num_images // 2
     division = Division(
         torch.arange(half), torch.arange(half, num_images), torch.full((num_images,), 0.5, dtype=torch.float64)
     )
     for k in range(2):
         train_epoch(state, k, division, data, _CONFIG)
-    return [_peak_bytes()]
+    return [peak_bytes()]
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
     """The most memory this process has held; Linux's own count, as rusage there starts at the parent's size."""
     status = Path("/proc/self/status")
     if status.exists():

@@ -16,11 +16,15 @@ from dividemix.data.classes import natural_sorted, numbered
 from dividemix.data.common_shape import LARGE, common_channels, common_size
 from dividemix.data.image_files import ImageFiles, image_digest
 from dividemix.data.images import ImageLike, probe, read_image, result_or_reason
+from dividemix.data.listed import Listed, find_listed
 from dividemix.data.listing import Listing, check_enough
-from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std
+from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std, pixel_statistics
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
 from dividemix.errors import InputError, shown
+
+MANY = 200_000  # more images than this are not all decoded before the first epoch
+_SAMPLE = 10_000  # of so many, this number decides on their size and their mean
 
 
 def assemble(
@@ -28,21 +32,15 @@ def assemble(
 ) -> Source:
     """Return the images as a source without test images.
 
-    All images get one shape (data/common_shape.py). They are held in memory if they fit in `memory_gb`. Raises
-    InputError if more than half of them cannot be read, or fewer than two images or classes remain.
+    All images get one shape (data/common_shape.py). They are held in memory if they fit in `memory_gb`. Up to MANY
+    images are all decoded here. Of more, a sample is, and the others when they are first needed (data/listed.py),
+    whether they fit in memory or not: so a training does not depend on the memory. Raises InputError if more than half
+    of them cannot be read, or fewer than two images or classes remain.
     """
     check_memory(memory_gb)
-    headers = list(map_each(partial(result_or_reason, probe, listing.files), range(len(listing.files))))
-    readable = [row for row, header in enumerate(headers) if not isinstance(header, str)]
-    failed = [Skipped(listing.paths[row], header) for row, header in enumerate(headers) if isinstance(header, str)]
-    check_enough(listing, failed)
-    sizes = np.array([headers[row][:2] for row in readable])
-    channels, notes = common_channels([bool(headers[row][2]) for row in readable])
-    (height, width), about_size = common_size(sizes, image_size, large_size)
-    shape, notes = (height, width, channels), [*listing.notes, *notes, *about_size]
-    decoded = _decode(listing, readable, shape, memory_gb * 1e9)
-    failed += decoded.failed
-    check_enough(listing, failed)
+    examine = _examine_some if has_many(listing) else _examine_all
+    decoded = examine(listing, image_size, large_size, memory_gb * 1e9)
+    failed = decoded.failed
 
     labels = [listing.labels[row] for row in decoded.rows]
     classes = listing.classes or natural_sorted(set(labels))
@@ -54,7 +52,6 @@ def assemble(
             "at least two images in two classes are needed"
         )
     truth = None if listing.true_labels is None else [listing.true_labels[row] for row in decoded.rows]
-    middle = np.median(sizes, axis=0)
     mean, std = decoded.statistics or (None, None)
     return Source(
         name=Path(listing.where).resolve().stem,
@@ -65,13 +62,67 @@ def assemble(
         mean=mean,
         std=std,
         paths=tuple(listing.paths[row] for row in decoded.rows),
-        rows=np.array(decoded.rows if listing.rows is None else [listing.rows[row] for row in decoded.rows]),
+        rows=np.array(decoded.rows if listing.rows is None else np.asarray(listing.rows)[decoded.rows]),
         num_given=len(listing.files) if listing.num_given is None else listing.num_given,
         skipped=(*listing.skipped, *failed, *listing.ignored),
         votes=None if listing.votes is None else listing.votes.subset(decoded.rows),
-        notes=tuple(notes),
-        median_size=(float(middle[0]), float(middle[1])),
+        notes=(*listing.notes, *decoded.notes),
+        median_size=decoded.median_size,
     )
+
+
+def has_many(listing: Listing) -> bool:
+    """Whether a listing of files has so many that they are not all decoded before the first epoch."""
+    if len(listing.files) <= MANY:
+        return False
+    files = listing.files
+    return listing.sizes is not None or (isinstance(files, list) and all(isinstance(file, Path) for file in files))
+
+
+def _examine_all(listing: Listing, image_size: int | None, large_size: int, memory: float) -> "_Decoded":
+    """Open every image for its size, and decode it."""
+    headers = list(map_each(partial(result_or_reason, probe, listing.files), range(len(listing.files))))
+    readable = [row for row, header in enumerate(headers) if not isinstance(header, str)]
+    failed = [Skipped(listing.paths[row], header) for row, header in enumerate(headers) if isinstance(header, str)]
+    check_enough(listing, failed)
+    shape, notes, middle = _shape([one for one in headers if not isinstance(one, str)], image_size, large_size)
+    decoded = _decode(listing, readable, shape, memory)
+    failed += decoded.failed
+    check_enough(listing, failed)
+    return decoded._replace(failed=failed, notes=notes, median_size=middle)
+
+
+def _examine_some(listing: Listing, image_size: int | None, large_size: int, memory: float) -> "_Decoded":
+    """Open and decode a sample of the images, and find the files of all."""
+    number = len(listing.files)
+    sample = (np.arange(_SAMPLE) * number // _SAMPLE).tolist()
+    headers = list(map_each(partial(result_or_reason, probe, listing.files), sample))
+    readable = [row for row, header in zip(sample, headers, strict=True) if not isinstance(header, str)]
+    if 2 * len(readable) < len(sample):
+        row, why = next((row, why) for row, why in zip(sample, headers, strict=True) if isinstance(why, str))
+        raise InputError(
+            f"{listing.where}: {len(sample) - len(readable)} of {len(sample)} images that were tried cannot be read: "
+            f"{listing.paths[row][:100]!r}: {why}{listing.remedy}"
+        )
+    shape, notes, middle = _shape([one for one in headers if not isinstance(one, str)], image_size, large_size)
+    found = find_listed(listing, shape, keep=number * int(np.prod(shape)) <= memory)
+    usable = np.searchsorted(found.rows, readable)
+    notes.append(f"{number:,} images: their size and their mean are those of {len(usable):,}; none else is opened yet")
+    statistics = pixel_statistics(found.images.subset(usable))
+    return _Decoded(
+        found.images, found.rows.tolist(), list(found.skipped[len(listing.skipped) :]), statistics, notes, middle
+    )
+
+
+def _shape(
+    headers: Sequence[tuple[int, int, bool]], image_size: int | None, large_size: int
+) -> tuple[tuple[int, int, int], list[str], tuple[float, float]]:
+    """The common shape of images with these headers, lines for the user, and the median height and width."""
+    sizes = np.array([header[:2] for header in headers])
+    channels, notes = common_channels([bool(header[2]) for header in headers])
+    (height, width), about_size = common_size(sizes, image_size, large_size)
+    middle = np.median(sizes, axis=0)
+    return (height, width, channels), [*notes, *about_size], (float(middle[0]), float(middle[1]))
 
 
 def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> Source:
@@ -81,8 +132,8 @@ def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> So
     InputError if more than half of them cannot be read, or a label is not a class of the source.
     """
     shape = source.train_images.shape
-    left = memory_gb * 1e9 - (0 if isinstance(source.train_images, ImageFiles) else source.train_images.nbytes)
-    decoded = _decode(listing, range(len(listing.files)), (shape[1], shape[2], shape[3]), left)
+    left = memory_gb * 1e9 - source.train_images.nbytes
+    decoded = _found(listing, (shape[1], shape[2], shape[3]), left)
     check_enough(listing, decoded.failed)
     labels = [listing.labels[row] for row in decoded.rows]
     skipped = (*listing.skipped, *decoded.failed, *listing.ignored)
@@ -101,13 +152,27 @@ def check_memory(memory_gb: float) -> None:
         raise InputError(f"memory_gb is {shown(memory_gb)}: must be a number >= 0, the gigabytes for decoded images")
 
 
+def _found(listing: Listing, shape: tuple[int, int, int], memory: float) -> "_Decoded":
+    """The images of a listing in a known shape."""
+    if not has_many(listing):
+        return _decode(listing, range(len(listing.files)), shape, memory)
+    found = find_listed(listing, shape, keep=len(listing.files) * int(np.prod(shape)) <= memory)
+    return _of_listed(found, listing)
+
+
+def _of_listed(found: Listed, listing: Listing) -> "_Decoded":
+    return _Decoded(found.images, found.rows.tolist(), list(found.skipped[len(listing.skipped) :]), None)
+
+
 class _Decoded(NamedTuple):
-    """The rows of a listing that could be decoded, and their images; `statistics` if those are not in memory."""
+    """The rows of a listing that can be used, and their images; `statistics` if those are not in memory."""
 
     images: Images | ImageFiles
     rows: list[int]
     failed: list[Skipped]
     statistics: Statistics | None
+    notes: Sequence[str] = ()
+    median_size: tuple[float, float] | None = None
 
 
 def _decode(listing: Listing, rows: Sequence[int], shape: tuple[int, int, int], memory: float) -> _Decoded:

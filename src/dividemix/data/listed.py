@@ -1,4 +1,4 @@
-"""Images that an official list names: their files must exist at the start, their content is checked when it is read.
+"""Images that are too many to decode at the start: their files must exist, their content is checked when it is read.
 
 Decoding a million files before the first epoch would take hours. So a file that turns out to be damaged during training
 is used as a black image, with a warning that names it: one bad file does not end a run of many epochs, and a resumed
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.classes import numbered
+from dividemix.data.classes import natural_sorted, numbered
 from dividemix.data.image_files import ImageFiles, MadeWhenRead
 from dividemix.data.images import ImageLike
 from dividemix.data.listing import Listing, check_enough
@@ -43,7 +43,7 @@ def listed_source(
     for split, listing in splits.items():
         unused = list(listing.ignored)
         if len(listing.files) or not unused:
-            found[split] = find_listed(listing, side)
+            found[split] = find_listed(listing, (side, side, 3))
             unused += found[split].skipped
         prefix = _PREFIXES.get(split, f"{split.upper()}: ")
         skipped += [Skipped(one.path, prefix + one.reason) for one in unused]
@@ -75,25 +75,32 @@ class Listed(NamedTuple):
     labels: Labels
     rows: NDArray[np.int64]
     skipped: tuple[Skipped, ...]
+    classes: tuple[str, ...]
 
 
-def find_listed(listing: Listing, side: int) -> Listed:
-    """The images of a listing of paths, as squares of `side` pixels in colour; no file is opened.
+def find_listed(listing: Listing, shape: tuple[int, int, int], *, keep: bool = False) -> Listed:
+    """The images of a listing of files, in the shape (H, W, K); no file is opened. They are kept once read, if asked.
 
     An image is identified by its name in the list and the size of its file, not by its pixels. Raises InputError if
     more than half of the files do not exist.
     """
-    sizes = file_sizes(listing.files)
-    rows: list[int] = np.flatnonzero(sizes > 0).tolist()
-    unusable = [(path, size) for path, size in zip(listing.paths, sizes, strict=True) if size < 1]
-    skipped = [Skipped(path, "empty" if size == 0 else "no such file") for path, size in unusable]
+    sizes = file_sizes(listing.files) if listing.sizes is None else listing.sizes
+    rows = np.flatnonzero(sizes > 0)
+    skipped = [
+        Skipped(listing.paths[row], "empty" if sizes[row] == 0 else "no such file")
+        for row in np.flatnonzero(sizes < 1).tolist()
+    ]
     check_enough(listing, skipped)
-    assert listing.classes is not None  # official lists always have them
-    digests = [hashlib.blake2b(f"{listing.paths[row]}\n{sizes[row]}".encode(), digest_size=16).digest() for row in rows]
-    packed = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 16)
-    images = ImageFiles(listing.files, (side, side, 3), np.array(rows), packed, checked=False)
-    labels = numbered([listing.labels[row] for row in rows], listing.classes, listing.where)
-    return Listed(images, labels, np.array(rows), (*listing.skipped, *skipped))
+    digests = np.empty((len(rows), 16), dtype=np.uint8)
+    labels = []
+    for place, row in enumerate(rows.tolist()):
+        digest = hashlib.blake2b(f"{listing.paths[row]}\n{sizes[row]}".encode(), digest_size=16)
+        digests[place] = np.frombuffer(digest.digest(), dtype=np.uint8)
+        labels.append(listing.labels[row])
+    images = ImageFiles(listing.files, shape, rows, digests, checked=False, keep=keep)
+    classes = listing.classes or natural_sorted(set(labels))
+    numbers = numbered(labels, classes, listing.where)
+    return Listed(images, numbers, rows, (*listing.skipped, *skipped), tuple(classes))
 
 
 def file_sizes(files: Sequence[ImageLike]) -> NDArray[np.int64]:

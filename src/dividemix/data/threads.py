@@ -13,9 +13,16 @@ _AHEAD = 2  # batches in progress while one is in use
 _MAX_THREADS = 16
 
 
-def map_ahead(function: Callable[[Item], Result], batches: Iterable[Sequence[Item]]) -> Iterator[list[Result]]:
-    """For each batch the results of its items, in the order of the items."""
-    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
+def num_threads() -> int:
+    """How many threads work, unless they mostly wait."""
+    return min(os.cpu_count() or 1, _MAX_THREADS)
+
+
+def map_ahead(
+    function: Callable[[Item], Result], batches: Iterable[Sequence[Item]], *, waits: bool = False
+) -> Iterator[list[Result]]:
+    """For each batch the results of its items, in the order of the items; more threads if the function mostly waits."""
+    pool = ThreadPoolExecutor(_MAX_THREADS if waits else num_threads())
     waiting: deque[list[Future[Result]]] = deque()
     try:
         for batch in batches:

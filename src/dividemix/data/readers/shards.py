@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,48 +41,49 @@ _INDEX: dict[str, Callable[..., Indexed]] = {"tar": _index_tar}
 
 def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[..., Indexed]) -> Listing:
     """The images of some shards: those with a label, in the order of the shards."""
-    found = list(map_each(lambda item: index(*item), list(part.items())))
-    indices = [one for _, one in found]
-    starts = np.array([0, *accumulate(map(len, indices))])
-    names = [f"{shard}/{name}" for shard, one in zip(part, indices, strict=True) for name in one.names]
-    labels = list(chain.from_iterable(one.labels for one in indices))
-    truths = list(chain.from_iterable(one.true_labels for one in indices))
-    problems = {
-        int(start) + at: why for start, one in zip(starts, indices, strict=False) for at, why in one.problems.items()
-    }
+    files: list[ShardFile] = []
+    places: list[NDArray[np.int64]] = []  # (2, n) of each shard: offsets and sizes
+    names: list[str] = []
+    labels: list[str | None] = []
+    truths: list[str | None] = []
+    problems: dict[int, str] = {}
+    ignored: list[Skipped] = []
+    for shard, (file, found) in zip(part, map_each(lambda item: index(*item), list(part.items())), strict=True):
+        problems |= {len(names) + at: why for at, why in found.problems.items()}
+        names += [f"{shard}/{name}" for name in found.names]
+        labels += found.labels
+        truths += found.true_labels
+        ignored += [Skipped(f"{shard}/{name}", why) for name, why in found.ignored]
+        files.append(file)
+        places.append(np.stack([found.offsets, found.sizes]))
     if shards.classes is not None:
         labels, truths = (_named(values, shards.classes) for values in (labels, truths))
-        problems |= {
-            row: "its label is not one of the classes"
-            for row, label in enumerate(labels)
-            if label is None and row not in problems
-        }
+        unknown = (row for row, label in enumerate(labels) if label is None and row not in problems)
+        problems |= dict.fromkeys(unknown, "its label is not one of the classes")
     used = np.setdiff1d(np.arange(len(names)), np.array(sorted(problems), dtype=np.int64))
     if len(names) and len(used) == 0:
         row, why = next(iter(problems.items()))
         raise InputError(f"{shards.where}: no image can be used; {names[row]}: {why}: {_REMEDY}")
-    true_labels = [truths[row] for row in used]
-    has_truth = any(truth is not None for truth in true_labels)
-    if has_truth and None in true_labels:
-        bare = names[used[true_labels.index(None)]]
+    skipped = [Skipped(names[row], why) for row, why in sorted(problems.items())]
+    num_given, rows = len(names), used.tolist()
+    names, labels, truths = ([column[row] for row in rows] for column in (names, labels, truths))
+    has_truth = any(truth is not None for truth in truths)
+    if has_truth and None in truths:
+        bare = names[truths.index(None)]
         raise InputError(f"{shards.where}: {bare} has no true label: fill in all of them, or remove them")
-    sizes = np.concatenate([one.sizes for one in indices])
+    contents = _Contents(files, places, used)
     return Listing(
         where=shards.where,
-        files=_Contents([file for file, _ in found], indices, starts, used),
-        sizes=sizes[used],
-        paths=[names[row] for row in used],
-        labels=[labels[row] or "" for row in used],
-        true_labels=[truth or "" for truth in true_labels] if has_truth else None,
+        files=contents,
+        sizes=contents.sizes,
+        paths=names,
+        labels=[label or "" for label in labels],
+        true_labels=[truth or "" for truth in truths] if has_truth else None,
         classes=shards.classes,
         rows=used,
-        num_given=len(names),
-        skipped=[Skipped(names[row], why) for row, why in sorted(problems.items())],
-        ignored=[
-            Skipped(f"{shard}/{name}", why)
-            for shard, one in zip(part, indices, strict=True)
-            for name, why in one.ignored
-        ],
+        num_given=num_given,
+        skipped=skipped,
+        ignored=ignored,
     )
 
 
@@ -99,20 +100,18 @@ def _named(values: Sequence[str | None], classes: Sequence[str]) -> list[str | N
 class _Contents(MadeWhenRead):
     """The contents of image files in shards, read when they are asked for."""
 
-    def __init__(
-        self,
-        files: Sequence[ShardFile],
-        indices: Sequence[ShardIndex],
-        starts: NDArray[np.int64],
-        used: NDArray[np.int64],
-    ):
+    def __init__(self, files: Sequence[ShardFile], places: Sequence[NDArray[np.int64]], used: NDArray[np.int64]):
         super().__init__(len(used), self._content)
-        self._files, self._starts, self._used = files, starts, used
-        self._offsets = np.concatenate([one.offsets for one in indices])
-        self._sizes = np.concatenate([one.sizes for one in indices])
+        starts = np.array([0, *accumulate(one.shape[1] for one in places)])
+        self._files, self._shards = files, np.searchsorted(starts, used, side="right") - 1
+        self._offsets, self.sizes = np.concatenate(places, axis=1)[:, used]
+        self._positions = used - starts[self._shards]
         self.waits = any(file.waits for file in files)
 
+    def name_of(self, row: int) -> str:
+        """The shard of an image, and its position there, for messages."""
+        return f"{self._files[self._shards[row]].name}, image {self._positions[row]}"
+
     def _content(self, row: int) -> bytes:
-        place = int(self._used[row])
-        shard = int(np.searchsorted(self._starts, place, side="right")) - 1
-        return self._files[shard].read(int(self._offsets[place]), int(self._sizes[place]))
+        file: ShardFile = self._files[self._shards[row]]
+        return file.read(int(self._offsets[row]), int(self.sizes[row]))

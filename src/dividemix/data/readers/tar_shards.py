@@ -109,14 +109,17 @@ def _joined(samples: dict[str, _Sample], ignored: list[tuple[str, str]]) -> Shar
     places = np.zeros((2, len(samples)), dtype=np.int64)
     labels: list[str | None] = []
     true_labels: list[str | None] = []
+    same: dict[str | None, str | None] = {}  # one text for all equal labels
     for number, (key, sample) in enumerate(samples.items()):
         if problem := _problem(sample):
             problems[number] = problem
         image = sample.images[0] if sample.images else Member(key, 0, 0, is_link=False)
         names.append(printable(image.name))
         places[:, number] = image.offset, image.size
-        labels.append(next((label for label, _ in sample.labels if label is not None), None))
-        true_labels.append(next((truth for _, truth in sample.labels if truth is not None), None))
+        label = next((label for label, _ in sample.labels if label is not None), None)
+        truth = next((truth for _, truth in sample.labels if truth is not None), None)
+        labels.append(same.setdefault(label, label))
+        true_labels.append(same.setdefault(truth, truth))
     return ShardIndex(
         names=names,
         offsets=places[0],

@@ -1,0 +1,87 @@
+"""A training whose images stay in shards. Oracle: the same training with the images in memory, bit for bit."""
+
+import io
+import os
+import signal
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from toys import SETTINGS, finish, settled, toy_arrays, trained
+
+from dividemix.data import assemble
+from dividemix.data.image_files import ImageFiles
+from dividemix.planning.job import Job, known_to
+from dividemix.runs.run import Run
+
+
+def toy_shards(folder: Path) -> str:
+    """The toy images in four shards of PNG files."""
+    arrays = toy_arrays()
+    folder.mkdir()
+    for shard in range(4):
+        with tarfile.open(folder / f"train-{shard}.tar", "w") as archive:
+            for number in range(shard * 10, shard * 10 + 10):
+                picture = io.BytesIO()
+                Image.fromarray(arrays["x_train"][number]).save(picture, "PNG")
+                for name, content in ((f"{number}.png", picture.getvalue()), (f"{number}.cls", b"%d" % (number % 4))):
+                    about = tarfile.TarInfo(name)
+                    about.size = len(content)
+                    archive.addfile(about, io.BytesIO(content))
+    return str(folder)
+
+
+def shard_job(data: str, **changes: Any) -> Job:
+    settings = known_to(changes.get("method", "dividemix"), SETTINGS)
+    return Job.of({"data": data, "noise": "symmetric:0.4"} | settings | changes)
+
+
+@pytest.fixture(params=["few", "many"])
+def number(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether all images are examined at the start, or a sample of them."""
+    if request.param == "many":
+        monkeypatch.setattr(assemble, "MANY", 30)
+        monkeypatch.setattr(assemble, "_SAMPLE", 20)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("number")
+@pytest.mark.parametrize("method", ["dividemix", "cross_entropy"])
+def test_training_from_shards_is_that_from_memory(tmp_path: Path, method: str) -> None:
+    data = toy_shards(tmp_path / "set")
+    inside = trained(tmp_path / "inside", shard_job(data, method=method, epochs=3))
+    outside = trained(tmp_path / "outside", shard_job(data, method=method, epochs=3, memory_gb=0.0))
+    assert isinstance(outside.material.everything.images, ImageFiles)  # type: ignore[union-attr]
+    here, there = settled(tmp_path / "inside"), settled(tmp_path / "outside")
+    assert here.keys() == there.keys()
+    differing = {name for name in here if here[name] != there[name]}
+    assert differing <= {"config.yaml", "model/README.md"}  # memory_gb
+    assert inside.material.digest == outside.material.digest
+
+
+@pytest.mark.usefixtures("number")
+def test_a_training_that_is_killed_within_an_epoch_resumes_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = shard_job(toy_shards(tmp_path / "set"), memory_gb=0.0)
+    trained(tmp_path / "whole", job)
+    read, left = ImageFiles._read, iter(range(100))
+
+    def counted(self: ImageFiles, at: int) -> Any:
+        if next(left, None) is None:  # in the middle of the third epoch
+            os.kill(os.getpid(), signal.SIGKILL)
+        return read(self, at)
+
+    if (child := os.fork()) == 0:
+        for row in Run.create(tmp_path / "killed", job).train():
+            if row["epoch"] == 2:
+                monkeypatch.setattr(ImageFiles, "_read", counted)
+        os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    run = Run.load(tmp_path / "killed")
+    assert run.state.epoch == 2
+    finish(run)
+    assert settled(tmp_path / "killed") == settled(tmp_path / "whole")
