@@ -6,16 +6,16 @@ import threading
 
 import pytest
 
-from dividemix.engine.interrupts import Interrupted, Interrupts
+from dividemix.engine.interrupts import SIGNALS, Interrupted, Interrupts
 
-BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+ALL = pytest.mark.parametrize("number", SIGNALS)
 
 
 def send(number: signal.Signals) -> None:
     os.kill(os.getpid(), number)
 
 
-@BOTH
+@ALL
 def test_a_signal_stops_the_block_at_once(number: signal.Signals) -> None:
     reached = []
 
@@ -30,7 +30,7 @@ def test_a_signal_stops_the_block_at_once(number: signal.Signals) -> None:
     assert not reached
 
 
-@BOTH
+@ALL
 def test_the_handlers_from_before_come_back(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with Interrupts():
@@ -62,3 +62,20 @@ def test_code_that_only_knows_ctrl_c_sees_one() -> None:
     """A library's `except Exception` must not swallow the wish to stop."""
     assert issubclass(Interrupted, KeyboardInterrupt)
     assert not issubclass(Interrupted, Exception)
+
+
+def test_a_second_signal_does_not_disturb_the_saving() -> None:
+    """A cluster may send SIGUSR2 at a time limit and SIGTERM a moment later."""
+    saved = []
+
+    def block() -> None:
+        with Interrupts():
+            try:
+                send(signal.SIGUSR2)
+            finally:
+                send(signal.SIGTERM)
+                saved.append("saved")
+
+    with pytest.raises(Interrupted, match="SIGUSR2"):
+        block()
+    assert saved == ["saved"]

@@ -15,9 +15,9 @@ from workshop import fail
 
 from dividemix.errors import InputError
 from dividemix.experiments import cluster
-from dividemix.experiments.cluster import Cluster, train_on_cluster
+from dividemix.experiments.cluster import Cluster, cluster_task, train_on_cluster
 from dividemix.experiments.cluster_task import ClusterTask
-from dividemix.experiments.followed import Event, training_command
+from dividemix.experiments.followed import Event
 from dividemix.experiments.plans import PlannedRun
 from dividemix.experiments.sweep import make_sweep
 
@@ -54,8 +54,7 @@ class _Queue:
             if one in self._tasks and one not in self._looked:
                 self._looked.add(one)
                 run, folder = self._tasks[one]
-                command = training_command([sys.executable], run, folder)
-                ClusterTask(command, str(folder / f"{run.name}.log"))()
+                cluster_task([sys.executable], run, folder)()
                 states[one] = "RUNNING"
         return states
 
@@ -91,14 +90,31 @@ def test_a_job_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_a_task_that_is_stopped_ends_its_command_and_can_be_repeated(tmp_path: Path) -> None:
     submitit = pytest.importorskip("submitit")
-    task = ClusterTask([sys.executable, "-c", "print('trained')"], str(tmp_path / "log"))
+    task = _task("print('trained')", tmp_path)
     task()
     again = task.checkpoint()
     assert isinstance(again, submitit.helpers.DelayedSubmission)
     again.function()
     assert (tmp_path / "log").read_text().split() == ["trained", "trained"]
     with pytest.raises(RuntimeError, match="exit code 3"):
-        ClusterTask([sys.executable, "-c", "raise SystemExit(3)"], str(tmp_path / "log"))()
+        _task("raise SystemExit(3)", tmp_path)()
+
+
+def test_a_task_that_is_stopped_again_and_again_before_its_first_epoch_gives_up(tmp_path: Path) -> None:
+    """A time limit that is shorter than an epoch would fill the queue forever."""
+    pytest.importorskip("submitit")
+    task = _task("pass", tmp_path)
+    for metrics in ("", "", "an epoch", "an epoch", "an epoch"):
+        task()
+        (tmp_path / "metrics").write_text(metrics)
+        task = task.checkpoint().function
+    task()
+    assert task.checkpoint() is None
+    assert "3 times no epoch was finished in time: give more --minutes" in (tmp_path / "log").read_text()
+
+
+def _task(program: str, folder: Path) -> ClusterTask:
+    return ClusterTask([sys.executable, "-c", program], str(folder / "log"), str(folder / "metrics"))
 
 
 def test_without_slurm_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

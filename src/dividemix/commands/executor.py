@@ -30,7 +30,7 @@ def chosen_cluster(arguments: argparse.Namespace) -> "Cluster | None":
         if given:
             raise InputError(f"{next(iter(given))} is for a cluster: add --executor slurm, or leave it out")
         return None
-    for name, low in (("gpus", 0), ("cpus", 1), ("minutes", 2)):
+    for name, low in (("gpus", 0), ("cpus", 1), ("minutes", 5)):
         if given.get(name, low) < low:
             raise InputError(f"{name} is {given[name]}: it must be an integer >= {low}")
 

@@ -1,10 +1,12 @@
-"""One exception for Ctrl-C and SIGTERM."""
+"""One exception for every signal that asks a program to stop: Ctrl-C, SIGTERM, and those of a cluster's time limit."""
 
 import signal
 from types import FrameType
 from typing import NoReturn
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Windows has no SIGUSR1 and SIGUSR2. A cluster sends them before a time limit or a preemption.
+_NAMES = ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2")
+SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 class Interrupted(KeyboardInterrupt):
@@ -16,7 +18,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interrupts:
-    """While entered, SIGINT and SIGTERM raise Interrupted in the main thread; saves in other threads continue."""
+    """While entered, the signals raise Interrupted in the main thread; saves in other threads continue.
+
+    Of several signals the first counts: a cluster may send another while the program saves. Ctrl-C always counts.
+    """
 
     def __enter__(self) -> None:
         self._previous = {number: signal.signal(number, _interrupt) for number in SIGNALS}
@@ -27,4 +32,7 @@ class Interrupts:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    for other in SIGNALS:
+        if other != signal.SIGINT:
+            signal.signal(other, signal.SIG_IGN)
     raise Interrupted(number)

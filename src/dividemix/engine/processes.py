@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from dividemix.engine.heartbeat import Heartbeat, Listener, connect
 from dividemix.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,16 +63,34 @@ def joined() -> Iterator[None]:
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    # The first process may read and encode data for hours; a process that ends closes its connections at once.
+    # The first process may read and encode data for hours: not a time-out but the heartbeat tells of a lost process.
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     dist.init_process_group(backend, timeout=timedelta(days=7))
     _is_joined = True
     try:
-        yield
-        wait()  # a process that leaves early would break the last words of another
+        heartbeat = _start_heartbeat()
+        try:
+            yield
+            wait()  # a process that leaves early would break the last words of another
+        finally:
+            heartbeat.stop()
     finally:
         _is_joined = False
         dist.destroy_process_group()
+
+
+def _start_heartbeat() -> Heartbeat:
+    """Connect all processes to the first. Raises InputError in all of them if one cannot be reached."""
+    listener = Listener() if rank() == 0 else None
+    ticket, problem = said_by_first(listener.ticket if listener else None), None
+    try:
+        peers = (
+            listener.accept(num_joined() - 1) if listener else connect(os.environ["MASTER_ADDR"], str(ticket), rank())
+        )
+    except InputError as error:
+        problem = str(error)
+    agree(problem)
+    return Heartbeat(peers, num_joined())
 
 
 @contextmanager
@@ -97,24 +116,24 @@ def alone() -> Iterator[None]:
 
 
 def announce(what: str | None) -> None:
-    """Say in the first process what comes next: a run directory, or None for the end.
+    """Say in the first process what comes next, to those that wait in `said_by_first`: a run directory, None: the end.
+
+    The others have to call `agree` then, unless it is the end.
 
     Raises:
         InputError: if another process cannot take part.
     """
     if _is_joined:
-        import torch.distributed as dist
-
-        dist.broadcast_object_list([what], src=0)
+        said_by_first(what)
         if what is not None:
             agree(None)
 
 
-def announced() -> str | None:
-    """Wait in another process for what the first announces. `agree` has to follow, unless it is None."""
+def said_by_first(what: str | None = None) -> str | None:
+    """What the first process gives to this function, in all joined processes. Waits for it."""
     import torch.distributed as dist
 
-    box: list[str | None] = [None]
+    box = [what]
     dist.broadcast_object_list(box, src=0)
     return box[0]
 

@@ -99,13 +99,19 @@ def _submit(runs: Sequence[PlannedRun], folder: Path, cluster: Cluster, num_work
     asked |= {"slurm_partition": cluster.partition} if cluster.partition else {}
     executor.update_parameters(**asked)
     python = ["env", f"OMP_NUM_THREADS={cluster.cpus}", sys.executable]
-    tasks = [ClusterTask(training_command(python, run, folder), str(folder / f"{run.name}.log")) for run in runs]
+    tasks = [cluster_task(python, run, folder) for run in runs]
     try:
         with executor.batch():
             jobs = [executor.submit(task) for task in tasks]
     except submitit.core.utils.FailedJobError as error:
         raise InputError(f"Slurm refuses the jobs: {' '.join(str(error).split())[:300]}") from error
     return {run.name: str(job.job_id) for run, job in zip(runs, jobs, strict=True)}
+
+
+def cluster_task(python: Sequence[str], run: PlannedRun, folder: Path) -> ClusterTask:
+    """What a job of the cluster does for the run in its directory in the folder."""
+    files = str(folder / f"{run.name}.log"), str(folder / run.name / "metrics.jsonl")
+    return ClusterTask(training_command(python, run, folder), *files)
 
 
 def _known_jobs(folder: Path) -> dict[str, str]:

@@ -31,7 +31,7 @@ def led(command: Callable[[], int]) -> NoReturn:
 
 def follow() -> Run | None:
     """Take part in the training that the first process announces; returns its run, or None if none comes any more."""
-    path, problem = processes.announced(), None
+    path, problem = processes.said_by_first(), None
     if path is None:
         return None
     try:
