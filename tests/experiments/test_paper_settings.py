@@ -29,6 +29,7 @@ ASIDE = {"root", "test", "trusted", "path_column", "label_column", "image_size",
 ASIDE |= {"device", "compile", "kernels", "image_root", "annotators", "annotator_column"}
 ASIDE |= {"limit_test", "imbalance", "labels", "test_labels", "features_column", "noise_std", "sync_batchnorm"}
 ASIDE |= {"text_column", "reproducible", "earlier_plans"}
+ASIDE |= {"target", "numeric", "categorical", "drop_columns", "key"}
 
 # Section 4.1, "We use an 18-layer PreAct Resnet ...", and what DivideMix adds; lambda_r from the end of Section 3.
 SECTION_4_1 = {

@@ -8,8 +8,9 @@ from dividemix.model import EXPORT_FORMATS
 
 HELP = "write a trained run's model as one file for other programs"
 EPILOG = """\
-The file takes raw uint8 images (N, H, W, channels), or float32 vectors (N, D), and gives probabilities (N, classes). It
-is checked against the model before it is written."""
+The file takes raw uint8 images (N, H, W, channels), or float32 vectors (N, D), and gives probabilities (N, classes).
+For rows it takes float64 (N, columns): a category is its position in the list of config.json, -1 if it is not there,
+and a missing value is NaN. The file is checked against the model before it is written."""
 
 
 def add(export: argparse.ArgumentParser) -> None:

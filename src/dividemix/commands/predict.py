@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
     _Prediction = tuple[tuple[str, ...], NDArray[np.float32] | None]
 
-HELP = "predict the classes of images, texts or vectors by a trained run"
+HELP = "predict the classes of images, texts, rows or vectors by a trained run"
 EPILOG = """\
 Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. An image that cannot be read has no
 row and is reported on standard error. A run that was trained on vectors takes .npy, .npz, .parquet and .arrow files;
 each row then has the file's path, the index of the vector in it, and the same. A run that was trained on texts takes
-.txt files, a text in each line, and tables."""
+.txt files, a text in each line, and tables. A run that was trained on the rows of a table takes tables with the same
+columns, without the target."""
 
 
 def add(predict: argparse.ArgumentParser) -> None:
@@ -59,7 +60,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     writer = csv.writer(table, lineterminator="\n")
     known = ("path",) if model.kind == "images" else ("path", "index")
     writer.writerow([*known, "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])
-    predictions = {"images": _images, "vectors": _vectors, "texts": _texts}[model.kind](model, arguments)
+    predictions = {"images": _images, "vectors": _vectors, "texts": _texts, "rows": _rows}[model.kind](model, arguments)
     num_predicted, num_skipped = 0, 0
     for words, probs in predictions:
         if probs is None:
@@ -116,6 +117,19 @@ def _texts(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Predicti
         rows = iter(model.predict_proba([text for text in texts if text.strip()], batch_size=arguments.batch_size))
         for index, text in enumerate(texts):
             yield (as_field(_printed(str(path))), str(index)), next(rows) if text.strip() else None
+
+
+def _rows(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Prediction]":
+    """The file and the index of each row, and its probabilities (C,)."""
+    from dividemix.data.readers.column_files import read_columns
+    from dividemix.data.readers.row_table import rows_like
+    from dividemix.model.row_input import RowInput
+
+    assert isinstance(model.takes, RowInput)
+    for path in arguments.samples:
+        rows = rows_like(model.takes.columns.dtype, read_columns(path), str(path))
+        for index, probs in enumerate(model.predict_proba(rows, batch_size=arguments.batch_size)):
+            yield (as_field(_printed(str(path))), str(index)), probs
 
 
 def _printed(name: str) -> str:

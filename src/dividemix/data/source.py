@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dividemix.data.classes import check_text
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.subset import limited, long_tailed
+from dividemix.data.table_rows import check_rows, is_rows
 from dividemix.data.texts import check_texts
 from dividemix.data.vectors import check_vectors
 from dividemix.data.votes import Votes
@@ -22,8 +23,9 @@ from dividemix.errors import InputError
 Images = NDArray[np.uint8]
 Labels = NDArray[np.int64]
 Samples: TypeAlias = NDArray[Any] | ImageFiles
-"""Images (N, H, W, K) of uint8, in memory or in their files; or vectors (N, D) of numbers; or texts (N,)."""
-Kind = Literal["images", "vectors", "texts"]
+"""Images (N, H, W, K) of uint8, in memory or in their files; or vectors (N, D) of numbers; or texts (N,); or rows
+(N,) of a table."""
+Kind = Literal["images", "vectors", "texts", "rows"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Encoding:
-    """Where vectors come from: the images or texts that they were computed from, and the encoder that did it."""
+    """Where vectors come from: the samples that they were computed from, and the encoder that did it."""
 
     encoder: str  # The name of the encoder
     about: Mapping[str, Any]  # What identifies it: its weights by their digest, its preprocessing
@@ -188,20 +190,24 @@ def _taken(images: Samples, index: NDArray[np.int64]) -> Samples:
 
 
 def kind_of(samples: Samples) -> Kind:
-    """What samples are: images, unless they are an array of texts, or an array of two dimensions."""
+    """What samples are: images, unless they are an array of rows or texts, or an array of two dimensions."""
     if not isinstance(samples, np.ndarray):
         return "images"
+    if is_rows(samples):
+        return "rows"
     return "texts" if samples.dtype == object else "vectors" if samples.ndim == 2 else "images"
 
 
 def check_samples(samples: Samples, where: str, like: Samples | None = None) -> None:
-    """Raise InputError, starting with `where`, unless these are images or vectors; test samples must be `like` others.
+    """Raise InputError, starting with `where`, unless these are samples of one kind.
 
-    `like` are the training samples.
+    Test samples must be `like` others, the training samples.
     """
     if like is not None and kind_of(like) != kind_of(samples):
         raise InputError(f"{where} has {kind_of(samples)}, but the training samples are {kind_of(like)}")
-    if isinstance(samples, np.ndarray) and samples.dtype == object:
+    if isinstance(samples, np.ndarray) and is_rows(samples):
+        check_rows(samples, where, like if isinstance(like, np.ndarray) else None)
+    elif isinstance(samples, np.ndarray) and samples.dtype == object:
         check_texts(samples, where)
     elif isinstance(samples, np.ndarray) and samples.ndim == 2:
         check_vectors(samples, where, None if like is None else like.shape)

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from dividemix.engine.device import choose_dtype
 from dividemix.errors import InputError
 
-Sample = Literal["images", "texts"]
+Sample = Literal["images", "texts", "rows"]
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 
 
@@ -26,7 +26,10 @@ class Encoder(Protocol):
         """What it encodes."""
 
     def encode(self, batch: Any) -> Tensor:
-        """Vectors (R, D), float32 on the CPU, of uint8 images (R, H, W, channels), or of a list of R texts."""
+        """Vectors (R, D), float32 on the CPU, of R samples.
+
+        Samples are uint8 images (R, H, W, channels), a list of R texts, or rows (R,) of a table.
+        """
 
     def describe(self) -> dict[str, Any]:
         """What identifies the encoder, in JSON's types: equal if and only if it gives the same vectors."""

@@ -17,6 +17,7 @@ from dividemix.encoders.encoder import Encoder, ImageEncoder, Preprocessing
 from dividemix.encoders.find import find_encoder
 from dividemix.errors import InputError
 from dividemix.model.inputs import ImageInput, VectorInput, count
+from dividemix.model.row_input import RowInput
 from dividemix.model.text_input import TextInput
 
 
@@ -75,12 +76,13 @@ class EncodedInput(nn.Module):
         return self._images.examples()
 
 
-Input = ImageInput | VectorInput | EncodedInput | TextInput
+Input = ImageInput | VectorInput | EncodedInput | TextInput | RowInput
 INPUTS: dict[str, Callable[[Mapping[str, Any]], Input]] = {
     "images": ImageInput.of,
     "vectors": VectorInput.of,
     "encoded images": EncodedInput.of,
     "texts": TextInput.of,
+    "rows": RowInput.of,
 }
 
 

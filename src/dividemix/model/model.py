@@ -26,6 +26,7 @@ from dividemix.errors import InputError, shown
 from dividemix.foreign import refuse_foreign
 from dividemix.model.encoded_input import Input, read_input
 from dividemix.model.inputs import count
+from dividemix.model.row_input import RowInput
 from dividemix.nets.build import build_net
 from dividemix.nets.given import use_for
 from dividemix.nets.settings import NetSettings
@@ -146,17 +147,18 @@ class Model:
         Images are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
         (N, channels, H, W), or (N, H, W) for one channel. Or they are a list of N images of any size: paths, contents
         of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors. Texts
-        are a list. One path, image, vector or text alone is taken for a list of one. Raises InputError if an array has
+        are a list. Rows are a table of pandas or polars, a dict of columns, a list of dicts, or a dict, which is one
+        row. One path, image, vector or text alone is taken for a list of one. Raises InputError if an array has
         other values or another size, or an image cannot be read.
         """
+        if isinstance(self.takes, RowInput):
+            return self._all_probs(self.takes.checked(samples), batch_size)
         samples = [samples] if self._is_one(samples) else samples
         items: Any = as_texts(samples) if self.kind == "texts" else array_or_list(samples, self.kind)
         if self.kind == "vectors" and not isinstance(items, np.ndarray):
             items = as_vectors(items, self.kind)
         if isinstance(items, np.ndarray):
-            checked = self.takes.checked(items)
-            rows = [self._probs(checked[start : start + batch_size]) for start in _starts(len(checked), batch_size)]
-            return np.concatenate([np.empty((0, len(self.classes)), dtype=np.float32), *rows])
+            return self._all_probs(self.takes.checked(items), batch_size)
         files = [as_image(item, f"images[{number}]") for number, item in enumerate(items)]
         probs = np.empty((len(files), len(self.classes)), dtype=np.float32)
         for number, row in enumerate(self.predict_files(files, batch_size=batch_size)):
@@ -165,6 +167,11 @@ class Model:
                 raise InputError(f"{file if isinstance(file, Path) else f'image {number}'}: {row}") from row
             probs[number] = row
         return probs
+
+    def _all_probs(self, samples: NDArray[Any], batch_size: int) -> NDArray[np.float32]:
+        """Probabilities (N, C) of raw samples (N, ...), computed in batches."""
+        parts = [self._probs(samples[start : start + batch_size]) for start in _starts(len(samples), batch_size)]
+        return np.concatenate([np.empty((0, len(self.classes)), dtype=np.float32), *parts])
 
     def predict(self, samples: Any, *, batch_size: int = 256) -> NDArray[np.str_]:
         """The names (N,) of the most likely classes of what `predict_proba` takes."""

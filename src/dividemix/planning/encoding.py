@@ -1,4 +1,4 @@
-"""A source of images or texts turned into one of vectors, by the encoder that a job names."""
+"""A source of images, texts or rows turned into one of vectors, by the encoder that a job names, or a fitted one."""
 
 import dataclasses
 from typing import Any
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dividemix.data.image_files import fingerprint
 from dividemix.data.source import Encoding, Samples, Source
 from dividemix.data.texts import texts_fingerprint
+from dividemix.encoders.columns import ColumnsEncoder
 from dividemix.encoders.encode import encoded
 from dividemix.encoders.encoder import Encoder, ImageEncoder
 from dividemix.encoders.find import find_encoder
@@ -32,13 +33,15 @@ def image_side(encoder: Encoder, default: int) -> int:
 
 
 def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
-    """The source with the vectors of its images or texts in their place.
+    """The source with the vectors of its images, texts or rows in their place.
 
-    Those of a pretrained encoder are computed once and kept on disk. Texts without one get TF-IDF, which is fitted on
-    the training texts. Raises InputError if the encoder takes other samples.
+    Those of a pretrained encoder are computed once and kept on disk. Texts without one get TF-IDF, and rows
+    `ColumnsEncoder`: both are fitted on the training samples. Raises InputError if the encoder takes other samples.
     """
-    fitted = None
-    if encoder is None:
+    fitted: TfidfEncoder | ColumnsEncoder | None = None
+    if encoder is None and job.encoder is None and source.kind == "rows":
+        encoder = fitted = ColumnsEncoder.fitted(np.asarray(source.train_images))
+    elif encoder is None:
         if source.kind != "texts":
             raise InputError(f"encoder {TFIDF!r} takes texts, but {job.data} has {source.kind}: leave it out")
         encoder = fitted = TfidfEncoder.fitted(np.asarray(source.train_images).tolist())
@@ -62,5 +65,6 @@ def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
         "val_images": part(source.val_images, f"validation {source.kind}"),
         "other_tests": {name: (vectors(one, name), labels) for name, (one, labels) in source.other_tests.items()},
     }
-    about = Encoding(encoder=job.encoder or TFIDF, about=encoder.describe(), images=source, fitted=fitted)
-    return dataclasses.replace(source, mean=None, std=None, encoding=about, **changes)
+    about = encoder.describe()
+    encoding = Encoding(encoder=job.encoder or about["name"], about=about, images=source, fitted=fitted)
+    return dataclasses.replace(source, mean=None, std=None, encoding=encoding, **changes)

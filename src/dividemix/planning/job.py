@@ -53,6 +53,13 @@ class Job(Settings):
     text_column: str | None = setting(
         None, "train on texts: the column of a .csv, .tsv, .jsonl or .parquet file", "NAME"
     )
+    target: str | None = setting(
+        None, "train on the rows of a .csv, .tsv, .jsonl or .parquet file: the column of labels", "NAME"
+    )
+    numeric: str | None = setting(None, "with target: columns that are numbers [inferred]", "A,B,...")
+    categorical: str | None = setting(None, "with target: columns that are categories [inferred]", "A,B,...")
+    drop_columns: str | None = setting(None, "with target: columns that do not train, such as an id", "A,B,...")
+    key: str | None = setting(None, "with target: a column that names the rows, and does not train", "NAME")
     features_column: str | None = setting(
         None, "the column of vectors (lists of numbers) in a .parquet or .arrow", "NAME"
     )

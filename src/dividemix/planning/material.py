@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
@@ -21,6 +22,7 @@ from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import is_table, read_source, with_samples_of
 from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
+from dividemix.data.table_rows import rows_fingerprint
 from dividemix.data.texts import texts_fingerprint
 from dividemix.data.vectors import vectors_fingerprint
 from dividemix.data.votes import Votes
@@ -105,6 +107,7 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         large_size=image_side(encoder, large_size) if encoder else large_size,
         features_column=job.features_column,
         text_column=job.text_column,
+        row_columns=row_columns_of(job),
         labels=job.labels,
         test_labels=job.test_labels,
         memory_gb=job.memory_gb,
@@ -118,7 +121,7 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
 def prepared(source: Source, job: Job, encoder: Encoder | None = None) -> Source:
     """The samples that the job keeps of a source, as vectors if it has an encoder."""
     source, encoder = reduced(source, job), encoder or encoder_of(job)
-    is_encoded = job.encoder is not None or source.kind == "texts"
+    is_encoded = job.encoder is not None or source.kind in ("texts", "rows")
     return encode_source(job, encoder, source) if is_encoded else source
 
 
@@ -129,6 +132,13 @@ def reduced(source: Source, job: Job) -> Source:
     if job.limit_train is not None:
         source = source.limit_train(job.limit_train)
     return source if job.limit_test is None else source.limit_test(job.limit_test)
+
+
+def row_columns_of(job: Job) -> RowColumns | None:
+    """The columns of a table whose rows are the samples; None if the job has others."""
+    return RowColumns.of(
+        job.target, key=job.key, numeric=job.numeric, categorical=job.categorical, drop=job.drop_columns
+    )
 
 
 def _columns(job: Job) -> dict[str, Any]:
@@ -280,4 +290,5 @@ _FINGERPRINTS: dict[Kind, Callable[[Any], bytes]] = {
     "images": fingerprint,
     "vectors": lambda vectors: vectors_fingerprint(np.asarray(vectors)),
     "texts": texts_fingerprint,
+    "rows": rows_fingerprint,
 }

@@ -1,7 +1,8 @@
-"""What the model of a run takes: images, vectors, or images or texts that an encoder turns into vectors."""
+"""What the model of a run takes: images, vectors, or other samples that an encoder turns into vectors."""
 
 from dividemix.model.encoded_input import EncodedInput, Input
 from dividemix.model.inputs import ImageInput, VectorInput
+from dividemix.model.row_input import RowInput
 from dividemix.model.text_input import TextInput
 from dividemix.planning.encoding import encoder_of
 from dividemix.planning.job import Job
@@ -15,6 +16,8 @@ def model_input(job: Job, material: Material) -> Input:
     vectors, encoding = VectorInput(material.mean, material.std), material.encoding
     if encoding is None:
         return vectors
+    if encoding.images.kind == "rows":
+        return RowInput(encoding.fitted, vectors)
     encoder = encoding.fitted or encoder_of(job)
     assert encoder is not None
     if encoding.images.kind == "texts":

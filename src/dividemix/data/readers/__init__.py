@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from dividemix.data.assemble import assemble, with_test
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.classes import numbered
+from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE, check_image_size
 from dividemix.data.listing import Listing
 from dividemix.data.readers.coco import list_coco
+from dividemix.data.readers.column_files import read_columns
 from dividemix.data.readers.folder import list_folder
 from dividemix.data.readers.list_column import ARROW, find_column, read_list_column
 from dividemix.data.readers.npy import read_npy
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.parquet import list_parquet
+from dividemix.data.readers.row_table import read_row_table, rows_and_labels_like
 from dividemix.data.readers.shard_sets import find_shards, is_compressed, is_pattern
 from dividemix.data.readers.shards import list_shards
 from dividemix.data.readers.table import list_table
@@ -43,6 +46,7 @@ def read_source(
     image_root: Path | None = None,
     features_column: str | None = None,
     text_column: str | None = None,
+    row_columns: RowColumns | None = None,
     labels: str | None = None,
     test_labels: str | None = None,
     annotators: str | None = None,
@@ -55,8 +59,9 @@ def read_source(
     file, or shards: .tar files, or a folder of .tar or .parquet files; `test` is another folder or file. `image_size`
     and `large_size` are for image files (see `common_size`), `memory_gb` also limits the arrays of an .npz file. The
     columns, and `image_root`, which paths start from, are for tables; so are `annotators` (a column for each, a,b,c)
-    and `annotator_column` (a row for each vote). `labels` and `test_labels` are files of the labels of an .npy file.
-    Raises InputError, naming what is unknown, missing or wrong.
+    and `annotator_column` (a row for each vote). With `row_columns`, the rows of a table are the samples. `labels`
+    and `test_labels` are files of the labels of an .npy file. Raises InputError, naming what is unknown, missing or
+    wrong.
     """
     check_image_size(image_size)
     for given in (data, test):
@@ -77,6 +82,7 @@ def read_source(
         label_column=label_column,
         features_column=features_column,
         text_column=text_column,
+        row_columns=row_columns,
         memory_gb=memory_gb,
     )
     source: Source
@@ -103,6 +109,7 @@ def read_source(
         test,
         features_column=features_column,
         text_column=text_column,
+        row_columns=row_columns,
         labels=test_labels,
         memory_gb=memory_gb,
         **columns,
@@ -115,6 +122,7 @@ def with_samples_of(
     *,
     features_column: str | None = None,
     text_column: str | None = None,
+    row_columns: RowColumns | None = None,
     labels: str | None = None,
     memory_gb: float = 4.0,
     **columns: Any,
@@ -125,6 +133,10 @@ def with_samples_of(
     for tables. Raises InputError if they cannot be read, or have a label that is not a class of the source.
     """
     _check_exists(data)
+    if row_columns is not None:
+        table = read_columns(Path(data), row_columns.target)
+        rows, given = rows_and_labels_like(source, table, data, row_columns.target)
+        return dataclasses.replace(source, test_images=rows, test_labels=given)
     arrays = _array_reader(
         data,
         labels,
@@ -177,6 +189,7 @@ def _array_reader(
     label_column: str,
     features_column: str | None,
     text_column: str | None,
+    row_columns: RowColumns | None = None,
     memory_gb: float,
 ) -> Callable[[], Source] | None:
     """The reader of a file whose samples are arrays; None for image files and built-in data sets.
@@ -186,6 +199,11 @@ def _array_reader(
     path, suffix = Path(data), _suffix(data)
     if labels is not None and suffix != ".npy":
         raise InputError(f"{option} {labels} has no meaning for {data}, which has its own labels: leave it out")
+    if row_columns is not None:
+        if text_column is not None or features_column is not None:
+            other = "features_column" if text_column is None else "text_column"
+            raise InputError(f"target and {other} are both given: samples are rows, texts or vectors; leave one out")
+        return partial(read_row_table, path, row_columns)
     if text_column is not None:
         if features_column is not None:
             raise InputError(
@@ -193,7 +211,7 @@ def _array_reader(
             )
         return partial(read_text_rows, path, text_column, label_column)
     if suffix == ".jsonl":
-        raise InputError(f"{data}: name the column that has the texts by text_column")
+        raise InputError(f"{data}: name the column that has the texts by text_column, or the labels of rows by target")
     if suffix in (".parquet", *ARROW):
         column = find_column(path, features_column, path_column)
         return None if column is None else partial(read_list_column, path, column, label_column=label_column)

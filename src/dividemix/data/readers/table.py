@@ -33,7 +33,7 @@ def list_table(
     other = next((name[:50] for name in text.columns if name not in (path_column, *with_labels)), "NAME")
     for name, what in ((path_column, "path"), *((name, "label") for name in with_labels)):
         remedy = f"if another column has the {what}s, name it, for example {what}_column {other!r}"
-        remedy += "; a column of texts is named by text_column" if what == "path" else ""
+        remedy += "; a column of texts is named by text_column, the labels of rows by target" if what == "path" else ""
         text.column(name, remedy if votes is None or what == "path" else "name the columns of the annotators")
     for name in (path_column, *with_labels, TRUE_LABEL, SPLIT):
         if text.columns.count(name) > 1:
