@@ -12,9 +12,10 @@ from toys import finish, settled, toy_job, trained
 from dividemix.cli import main
 from dividemix.methods import METHODS
 from dividemix.methods.method import Phase
+from dividemix.planning.foreseen import foreseen
 from dividemix.planning.pace import measure_on
 from dividemix.runs.run import Run
-from dividemix.time_left import Stopwatch, estimate, foreseen, seconds_left, share_done, span, time_words
+from dividemix.time_left import Stopwatch, estimate, seconds_left, share_done, span, time_words
 
 PHASES = (Phase("warmup", 3), Phase("mix", 9, cost=3.5))
 

@@ -1,6 +1,7 @@
 """The package from Python: train on noisy labels, and find the wrong ones."""
 
 import os
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -67,6 +68,7 @@ def train(
     arguments = {"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress, "log": log}
     for field in _ARGUMENTS:
         field.checked(arguments[field.name])
+    began = time.monotonic()
     out = None if out is None else checked_path(out, "out")
     source, trackers = None, parse_log(log)
     if isinstance(data, str | os.PathLike) and isinstance(labels, str | os.PathLike):
@@ -95,7 +97,7 @@ def train(
             return followed
         if out is not None:
             refuse_existing(out, overwrite=overwrite)  # before the data is read, which may take minutes
-        plan = make_plan(given, preset=preset, minutes=minutes, source=source)
+        plan = make_plan(given, preset=preset, minutes=minutes, source=source, began=began)
         run = Run.create(
             Path("runs") / plan.name if out is None else out,
             plan.job,
@@ -104,6 +106,7 @@ def train(
             choices=plan.choices,
             keep_data=keep_data and source is not None,
             numbered=out is None,
+            budget=plan.budget,
         )
         if progress:
             for note in run.material.notes:

@@ -33,8 +33,12 @@ def watch(run: Run, log: tuple[str, ...] = ()) -> None:
     """
     bar = Live(_Bar(run), console=console, refresh_per_second=4, transient=True)
     with tracked(run, log) as epochs, bar if console.is_terminal else nullcontext():
+        num_epochs = run.job.settings.epochs
         for row in epochs:
             say(epoch_line(run, row))
+            if run.job.settings.epochs != num_epochs:
+                say(f"planned again: {run.job.settings.epochs} epochs, not {num_epochs}, fit the time")
+                num_epochs = run.job.settings.epochs
     write_report(run)
 
 

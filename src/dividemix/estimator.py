@@ -24,8 +24,9 @@ from dividemix.methods import find_method
 from dividemix.methods.loop import fit
 from dividemix.methods.method import EpochReport, TrainingSets
 from dividemix.planning.choices import as_settings
-from dividemix.planning.defaults import for_vectors, method_for_vectors, net_for, warmup_for
+from dividemix.planning.defaults import for_vectors, method_for_vectors, net_for
 from dividemix.planning.job import Job
+from dividemix.planning.lengths import warmup_for
 from dividemix.planning.plan import make_draft
 from dividemix.planning.prepare import start
 

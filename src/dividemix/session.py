@@ -44,6 +44,8 @@ def say_time(run: Run) -> None:
         return
     if run.rows:
         seconds = seconds_left(run)
+    elif run.budget is not None:
+        seconds = run.estimate = max(run.budget.left, 1.0)
     else:
         seconds = run.estimate = estimate(run)
     if seconds is None:

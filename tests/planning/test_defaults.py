@@ -11,6 +11,7 @@ from PIL import Image
 from toys import save_toy
 
 from dividemix.errors import InputError
+from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice
 from dividemix.planning.defaults import choose
 from dividemix.planning.job import Job
@@ -106,7 +107,8 @@ def test_minutes_choose_the_number_of_epochs(tmp_path: Path, monkeypatch: pytest
     """With a second for a warm-up epoch and two for a mix epoch: n of them, w warm-up, take w + 2 (n - w) s."""
     phases = {"warmup": PhasePace(1 / 40), "mix": PhasePace(0.0, kept=2 / 40 / 0.85)}
     pace = Pace(phases, evaluate=0.0, num_train=40, num_test=0)
-    monkeypatch.setattr("dividemix.planning.defaults.measure", lambda *_: pace)
+    monkeypatch.setattr("dividemix.planning.defaults.measure", lambda *_, **__: pace)
+    monkeypatch.setattr("time.monotonic", lambda: 1000.0)
     job, given = job_for(save_toy(tmp_path))
     own_warmup = {"warmup_epochs": 20}
     cases: tuple[tuple[float, dict[str, int], int], ...] = (
@@ -116,17 +118,17 @@ def test_minutes_choose_the_number_of_epochs(tmp_path: Path, monkeypatch: pytest
         (99.0, {}, 300),
     )
     for minutes, more, expected in cases:
-        _, choices = choose(job, given | more, minutes=minutes)
+        _, choices = choose(job, given | more, budget=Budget.of(minutes))
         assert {choice.name: choice.value for choice in choices}["epochs"] == expected
     with pytest.raises(InputError, match="70 epochs take about 2 minutes here"):
-        choose(job, given | {"warmup_epochs": 70}, minutes=1.0)
+        choose(job, given | {"warmup_epochs": 70}, budget=Budget.of(1.0))
     for minutes, message in (
         (0.1, "5 epochs take about 1 minutes here"),
         (0.0, "minutes is 0: it must be a number > 0"),
         (-1.0, "minutes is -1: it must be a number > 0"),
     ):
         with pytest.raises(InputError, match=message):
-            choose(job, given, minutes=minutes)
+            choose(job, given, budget=Budget.of(minutes))
 
 
 def test_vectors_get_the_recipe_for_vectors_unless_the_user_wants_another(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
             _add_flag(train, field)
     preset = f"{DEFAULT} (your own data: settings chosen to fit it), or one of the paper's; see dividemix presets"
     train.add_argument("--preset", metavar="NAME", help=preset)
-    train.add_argument("--minutes", metavar="M", type=float, help="preset default: train for about M minutes")
+    minutes = "preset default: end after about M minutes, results included"
+    train.add_argument("--minutes", metavar="M", type=float, help=minutes)
     train.add_argument("--out", metavar="DIR", type=Path, help="run directory [runs/ and a name]")
     train.add_argument(
         "--resume",
@@ -254,7 +255,10 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
         if one.resumes:
             run = Run.load(out, plan.job, trust_net=one.trust_net)
         else:
-            run = Run.create(out, plan.job, overwrite=arguments.overwrite, source=plan.source, choices=plan.choices)
+            replaces = arguments.overwrite
+            run = Run.create(
+                out, plan.job, overwrite=replaces, source=plan.source, choices=plan.choices, budget=plan.budget
+            )
             if one is planned[0] and arguments.data is None and plan.job.data == DEMO["data"]:
                 say(_DEMO_WORDS.format(methods=" and ".join(one.plan.job.method for one in planned)))
             elif not arguments.preset and one is planned[0]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dividemix.engine.heartbeat import Heartbeat, Listener, connect
 from dividemix.errors import InputError
@@ -17,6 +17,7 @@ from dividemix.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
+_T = TypeVar("_T")
 _is_joined = False
 _is_together = False
 
@@ -154,6 +155,17 @@ def agree(problem: str | None) -> None:
 def wait() -> None:
     """Wait until every process is here."""
     agree(None)
+
+
+def from_first(value: _T) -> _T:
+    """The value that the first process has."""
+    if not _is_joined:
+        return value
+    import torch.distributed as dist
+
+    box = [value]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
 
 
 def take_from_first(tensors: Mapping[str, "Tensor"]) -> None:

@@ -13,8 +13,10 @@ from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.nets.settings import LINEAR
+from dividemix.planning.budget import MAX_EPOCHS, Budget
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.job import Job, known_to
+from dividemix.planning.lengths import lengths_for
 from dividemix.planning.material import read
 from dividemix.planning.pace import measure
 from dividemix.planning.presets import DEFAULT, find_preset
@@ -26,15 +28,16 @@ _MIN_PER_CLASS = 30  # samples that the class of median size needs before some a
 _FEW_FEATURES = 128
 _NO_HOLDOUT = "every label is judged by a model that was not trained on it"
 _MIN_EPOCHS = 5
-_MAX_EPOCHS = 300
+_MEASURED = 0.05  # share of the budget that may be spent on measuring the pace
 
 
 def choose(
-    job: Job, given: Mapping[str, Any], *, minutes: float | None = None, source: Source | None = None
+    job: Job, given: Mapping[str, Any], *, budget: Budget | None = None, source: Source | None = None
 ) -> tuple[Source, list[Choice]]:
     """The job's data, read unless it is `source`, and settings that fit it, apart from those `given`.
 
-    With `minutes`, the training takes about as long. Raises InputError if the data is wrong, or the time is too short.
+    With a `budget`, the number of epochs fits what is left of it. Raises InputError if the data is wrong, or the time
+    is too short.
     """
     device = choose_device(job.settings.device)
     on_cpu = device.type == "cpu"
@@ -44,6 +47,8 @@ def choose(
     source = source or read(job, large_size=_CPU_SIZE if on_cpu and not starts_trained else LARGE)
     if source.kind == "vectors" and (method := method_for_vectors(given)):
         choices = [*for_vectors(method, source.train_images.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
+        if budget is not None:
+            choices = [_despite(choice, budget) if choice.name == "epochs" else choice for choice in choices]
         return source, [choice for choice in choices if choice.name not in given]
     if source.kind == "vectors":
         choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
@@ -51,15 +56,14 @@ def choose(
         source, choices = _for_images(job, source, given, on_cpu=on_cpu, can_resize=can_resize)
     choices = [choice for choice in choices if choice.name not in given]
     if "epochs" not in given:
-        if minutes is None:
+        if budget is None:
             choices.append(_epochs(len(source.train_labels), on_cpu))
         else:
             fitted = Job.of(job.values() | known_to(job.method, as_settings(choices)))
-            choices.append(_epochs_in(minutes, fitted, source, given.get("warmup_epochs"), on_cpu))
+            choices.append(_epochs_in(budget, fitted, source, given.get("warmup_epochs"), on_cpu))
     epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.settings.epochs)
-    warmup = warmup_for(epochs, on_cpu)
-    rampup = Choice("rampup_epochs", max(1, min(16, epochs - warmup.value)), "until lambda_u is in full force")
-    return source, choices + [choice for choice in (warmup, rampup) if choice.name not in given]
+    lengths = lengths_for(epochs, on_cpu, given.get("warmup_epochs"))
+    return source, choices + [choice for choice in lengths if choice.name not in given]
 
 
 def _for_images(
@@ -141,30 +145,32 @@ def _epochs(num_samples: int, on_cpu: bool) -> Choice:
     return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
 
 
-def warmup_for(epochs: int, on_cpu: bool) -> Choice:
-    """Epochs of warm-up in a training of so many epochs."""
-    most = 5 if on_cpu else 10
-    return Choice("warmup_epochs", max(1, min(round(epochs / 6), most)), f"a sixth of the epochs, {most} at most")
+def _despite(epochs: Choice, budget: Budget) -> Choice:
+    """The number of epochs of a method whose training is short, though more time is allowed."""
+    return replace(epochs, reason=f"{epochs.reason}; they take seconds, so the run ends before {budget.minutes:g} min")
 
 
-def _epochs_in(minutes: float, job: Job, source: Source, num_warmup: int | None, on_cpu: bool) -> Choice:
-    """The number of epochs that fit into `minutes` on this machine, from timing a few steps of each phase."""
-    if not minutes > 0 or not math.isfinite(minutes):
-        raise InputError(f"minutes is {minutes:g}: it must be a number > 0")
-    pace = measure(replace(job, noise="none"), source)
+def _epochs_in(budget: Budget, job: Job, source: Source, num_warmup: int | None, on_cpu: bool) -> Choice:
+    """The number of epochs that fit what is left of the budget here, from timing a few steps of each phase."""
+    pace = measure(replace(job, noise="none"), source, limit=_MEASURED * budget.seconds)
 
     def seconds(epochs: int) -> float:
-        warmup = warmup_for(epochs, on_cpu).value if num_warmup is None else num_warmup
-        schedule = known_to(job.method, {"epochs": epochs, "warmup_epochs": warmup})
-        return pace.seconds(Job.of(job.values() | schedule))
+        lengths = {choice.name: choice.value for choice in lengths_for(epochs, on_cpu, num_warmup)}
+        given = {} if num_warmup is None else {"warmup_epochs": num_warmup}
+        return pace.seconds(Job.of(job.values() | known_to(job.method, {"epochs": epochs} | lengths | given)))
 
+    left, minutes = budget.left, budget.minutes
     fewest = max(_MIN_EPOCHS, num_warmup or 0)
-    fitting = [epochs for epochs in range(fewest, _MAX_EPOCHS + 1) if seconds(epochs) <= 60 * minutes]
+    fitting = [epochs for epochs in range(fewest, MAX_EPOCHS + 1) if seconds(epochs) <= left]
     if not fitting:
-        needed = math.ceil(seconds(fewest) / 60)
+        needed = math.ceil((budget.seconds - left + seconds(fewest)) / 60)
         raise InputError(
             f"minutes is {minutes:g}: {fewest} epochs take about {needed} minutes here; allow them, or set a"
             " smaller net_width or image_size"
         )
     an_epoch = seconds(fitting[-1]) / fitting[-1]
-    return Choice("epochs", fitting[-1], f"fit {minutes:g} minutes: an epoch takes about {an_epoch:.2g} s here")
+    if fitting[-1] == MAX_EPOCHS:
+        reason = f"more are never planned; the run ends before {minutes:g} min: an epoch takes {an_epoch:.2g} s here"
+    else:
+        reason = f"fit {minutes:g} minutes: an epoch takes about {an_epoch:.2g} s here; planned again as they are timed"
+    return Choice("epochs", fitting[-1], reason)

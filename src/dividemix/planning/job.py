@@ -133,6 +133,10 @@ class Job(Settings):
         """What is computed: all values but the places."""
         return {name: value for name, value in self.values().items() if name not in PLACES}
 
+    def as_planned(self, epoch: int) -> "Job":
+        """The job as it was planned after `epoch` epochs: later plans may be recorded already."""
+        return dataclasses.replace(self, settings=self.settings.in_force(epoch))
+
     def difference(self, stored: "Job") -> str | None:
         """The first difference of a stored run in what is computed, in words; None if there is none."""
         here, there = ({**job.identity, "weights": job.weights and Path(job.weights).name} for job in (self, stored))

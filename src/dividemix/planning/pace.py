@@ -57,12 +57,15 @@ class Pace:
         return training + test + at_the_end
 
 
-def measure(job: Job, source: "Source | None" = None) -> Pace:
-    """The job's pace on some of its samples, or of those of `source`. Raises InputError if the job is wrong."""
+def measure(job: Job, source: "Source | None" = None, *, limit: float = math.inf) -> Pace:
+    """The job's pace on some of its samples, or of those of `source`, as `measure_on`.
+
+    Raises InputError if the job is wrong.
+    """
     from dividemix.engine.device import choose_device
     from dividemix.planning.material import gather
 
-    return measure_on(job, gather(job, choose_device(job.settings.device), source))
+    return measure_on(job, gather(job, choose_device(job.settings.device), source), limit=limit)
 
 
 def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, limit: float = math.inf) -> Pace:
@@ -76,7 +79,7 @@ def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, l
     from dividemix.planning.prepare import start
 
     method = find_method(job.method)
-    s = replace(job.settings, balanced_batches=0, compile="never", kernels="torch")
+    s = replace(job.settings, balanced_batches=0, compile="never")
     num_train, tested = len(material.train.labels), (*material.tests.values(), material.holdout)
     num_samples = min(num_train, num_steps * 2 * s.batch_size)
     samples = np.linspace(0, num_train - 1, num_samples).astype(int)  # from all classes, in whichever order

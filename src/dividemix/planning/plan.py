@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dividemix.errors import InputError
 from dividemix.methods import find_method
+from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.job import JOB_FIELDS, Job, data_name, known_to, refuse_unknown_settings
 from dividemix.planning.presets import DEFAULT, find_preset, preset_for, preset_values
@@ -20,12 +21,13 @@ _SCALED = ("warmup_epochs", "rampup_epochs", "lr_drop_epoch")  # lengths in prop
 
 @dataclass(frozen=True)
 class Plan:
-    """A job, its preset, the settings chosen for the user, and its data if that was read."""
+    """A job, its preset, the settings chosen for the user, its data if that was read, and its time limit."""
 
     job: Job
     preset: str
     choices: tuple[Choice, ...] = ()
     source: "Source | None" = None
+    budget: Budget | None = None
 
     @property
     def name(self) -> str:
@@ -37,14 +39,20 @@ class Plan:
 
 
 def make_plan(
-    given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None, source: "Source | None" = None
+    given: Mapping[str, Any],
+    *,
+    preset: str | None = None,
+    minutes: float | None = None,
+    source: "Source | None" = None,
+    began: float | None = None,
 ) -> Plan:
     """The plan for the settings `given` by name, `data` among them; data that is in memory comes as `source`.
 
     Without `preset`, the data decides. Settings that are not given come from the preset, then from the method. With the
-    preset `default` some are chosen to fit the data, and `minutes` chooses the number of epochs. Raises InputError if
-    the request or the data is wrong.
+    preset `default` some are chosen to fit the data, and `minutes`, which count from now or since the request `began`
+    (time.monotonic), choose the number of epochs. Raises InputError if the request or the data is wrong.
     """
+    budget = None if minutes is None else Budget.of(minutes, began)
     draft = make_draft(given, preset=preset, minutes=minutes)
     job, preset, choices = draft.job, draft.preset, draft.choices
     from_program = source is not None
@@ -55,14 +63,16 @@ def make_plan(
     if preset == DEFAULT:
         from dividemix.planning.defaults import choose
 
-        source, fitted = choose(job, given, minutes=minutes, source=source)
+        source, fitted = choose(job, given, budget=budget, source=source)
         method = as_settings(fitted).get("method", job.method)
         known = known_to(method, job.values())
         choices = tuple(choice for choice in fitted if choice.name in known)
         job = Job.of(known | as_settings(choices))
     if from_program:  # the run's copy of the data is reduced already
         job = Job.of(job.values() | {"limit_train": None, "limit_test": None, "imbalance": None})
-    return Plan(job, preset, choices, source)
+    if "epochs" not in (choice.name for choice in choices) or find_method(job.method).needs_vectors:
+        budget = None  # its epochs are not planned by time
+    return Plan(job, preset, choices, source, budget)
 
 
 def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None) -> Plan:

@@ -45,7 +45,8 @@ def save_last(
 ) -> None:
     """Save all that is needed to resume a run, and what shows that epochs, job and data are the same."""
     epoch = len(rows)
-    facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": job.identity}
+    planned = job.as_planned(epoch).identity
+    facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": planned}
     if choices:
         facts["choices"] = choices_digest(choices)
     if extended_after:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from dividemix.data.noise import NoiseSpec, parse_noise
-from dividemix.engine.checkpoint import load_checkpoint
+from dividemix.engine.checkpoint import load_checkpoint, read_facts
 from dividemix.engine.state import State
 from dividemix.errors import START_AGAIN, InputError, advised
 from dividemix.judging.records import EpochRow
@@ -72,8 +72,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
         extended_after = [*extended_after, end]
         facts["job"]["epochs"] = job.settings.epochs
     trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
-    then = replace(job, settings=job.settings.in_force(facts["epoch"]))  # later plans may be recorded already
-    then.require_same(trained, directory.last)  # config.yaml may have been edited
+    job.as_planned(facts["epoch"]).require_same(trained, directory.last)  # config.yaml may have been edited
     if facts["data"] != material.digest:
         raise InputError(
             f"{path}: the run was trained on other data than {job.data} is now; use that data, or another out"
@@ -93,3 +92,16 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     if choices and facts.get("choices") not in (None, choices_digest(choices)):  # earlier versions have no digest
         raise InputError(f"{path}: choices.json is damaged (its choices are not those that were saved); {START_AGAIN}")
     return Restored(material, state, rows, choices, extended_after)
+
+
+def require_unchanged(directory: RunDirectory, job: Job, saved_epoch: int, material: Material) -> None:
+    """Raise InputError if the last checkpoint is not the one that was loaded or saved last."""
+    facts = read_facts(directory.last)
+    known = {"epoch": saved_epoch, "data": material.digest}
+    identity = job.as_planned(saved_epoch).identity
+    if (end := earlier_end(facts, job)) is not None:
+        identity["epochs"] = end
+    changed = any(facts.get(name) != value for name, value in known.items())
+    # A setting that is newer than the checkpoint is not in it.
+    if changed or any(identity.get(name) != value for name, value in facts.get("job", {}).items()):
+        raise InputError(f"{directory.path}: another process has changed it meanwhile; load it again")

@@ -9,6 +9,7 @@ from dividemix.judging.results_digest import results_digest
 from dividemix.judging.scoring import class_recall, summarise
 from dividemix.judging.selection import late_choices
 from dividemix.runs.model_card import model_card
+from dividemix.runs.replan import final_choices
 from dividemix.runs.shown import metrics_csv
 
 if TYPE_CHECKING:
@@ -54,5 +55,6 @@ def summarise_run(run: "Run") -> RunSummary:
         summary["extended_after"] = run.extended_after
     set_lambda_u = run.job.values().get("lambda_u")
     late = late_choices(rows, run.kept_epoch, set_lambda_u) if run.choices else []
-    summary["choices"] = [{"name": one.name, "value": one.value, "reason": one.reason} for one in run.choices + late]
+    choices = final_choices(run.choices, run.job.settings) + late
+    summary["choices"] = [{"name": one.name, "value": one.value, "reason": one.reason} for one in choices]
     return summary

@@ -15,7 +15,7 @@ from dividemix.algorithm.ensemble import predict_probs
 from dividemix.data.features import FeatureData
 from dividemix.data.source import Source
 from dividemix.engine import processes
-from dividemix.engine.checkpoint import load_checkpoint, read_facts, remove_strays
+from dividemix.engine.checkpoint import load_checkpoint, remove_strays
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, net_tensors
 from dividemix.engine.writer import Writer
@@ -30,6 +30,7 @@ from dividemix.methods import find_method
 from dividemix.methods.loop import train_one
 from dividemix.model.model import Model
 from dividemix.nets.weights import WeightsReport
+from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
@@ -38,9 +39,10 @@ from dividemix.planning.starting_weights import load_starting_weights
 from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
-from dividemix.runs.extension import earlier_end, longer_job
+from dividemix.runs.extension import longer_job
 from dividemix.runs.model_input import model_input
-from dividemix.runs.restore import restore, same_job
+from dividemix.runs.replan import replan
+from dividemix.runs.restore import require_unchanged, restore, same_job
 from dividemix.runs.results import summarise_run, write_results
 from dividemix.runs.shown import flat_row, run_html, run_words
 from dividemix.runs.start import write_start
@@ -66,6 +68,7 @@ class Run:
     choices: list[Choice]
     weights: WeightsReport | None = None  # what a new run took from the file of weights
     estimate: float | None = None  # seconds that all epochs will take, as foreseen before the first
+    budget: Budget | None = None  # the time limit of a run that is not resumed: its plan follows the clock
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
     _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
 
@@ -97,12 +100,14 @@ class Run:
         choices: Sequence[Choice] = (),
         keep_data: bool = False,
         numbered: bool = False,
+        budget: Budget | None = None,
     ) -> "Run":
         """A new run, on disk before its first epoch, on the job's data, which is read unless it is `source`.
 
         `choices` are settings of the job that were chosen for the user, for the summary and the report. `keep_data`
         copies the source into the directory, for data that is stored nowhere else. `numbered` adds a number to a path
-        that is taken. Raises InputError if the job is wrong, or the path exists.
+        that is taken. With a `budget`, training changes the number of epochs so that the run ends in time. Raises
+        InputError if the job is wrong, or the path exists.
         """
         if not numbered:
             refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
@@ -115,7 +120,7 @@ class Run:
             save_last(directory, copies(state), [], material, job, choices=choices)
 
         directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
-        return cls(job, directory, material, state, [], saved_epoch=0, choices=list(choices), weights=weights)
+        return cls(job, directory, material, state, [], 0, list(choices), weights=weights, budget=budget)
 
     @classmethod
     def load(
@@ -191,15 +196,7 @@ class Run:
         InputError if another process trains the run, or has trained it since it was loaded.
         """
         with exclusive(self.directory.path):
-            facts = read_facts(self.directory.last)
-            known = {"epoch": self.saved_epoch, "data": self.material.digest}
-            identity = replace(self.job, settings=self.job.settings.in_force(self.saved_epoch)).identity
-            if (end := earlier_end(facts, self.job)) is not None:
-                identity["epochs"] = end
-            changed = any(facts.get(name) != value for name, value in known.items())
-            # A setting that is newer than the checkpoint is not in it.
-            if changed or any(identity.get(name) != value for name, value in facts.get("job", {}).items()):
-                raise InputError(f"{self.directory.path}: another process has changed it meanwhile; load it again")
+            require_unchanged(self.directory, self.job, self.saved_epoch, self.material)
             for folder in (self.directory.last, self.directory.best):  # before anything is written
                 remove_strays(folder)
             keep_freed_memory()
@@ -227,6 +224,8 @@ class Run:
             row["seconds"] = time.perf_counter() - started
             if on_cpu:
                 row["cpu_seconds"] = time.process_time() - cpu_started
+            self.rows.append(row)
+            replan(self)
             saving = time.perf_counter()
             writer.submit(self._save(row))
             waited = time.perf_counter() - saving
@@ -302,14 +301,15 @@ class Run:
 
     def _save(self, row: EpochRow) -> Callable[[], None]:
         """A function that saves an epoch from copies: metrics, the last checkpoint, which makes it count, the best."""
-        self.rows.append(row)
-        epoch = self.state.epoch
+        epoch, job = self.state.epoch, self.job
         is_best = best_epoch(self.rows) == epoch
         tensors, rows = copies(self.state), list(self.rows)
 
         def save() -> None:
             self.directory.write_rows(rows)
-            save_last(self.directory, tensors, rows, self.material, self.job, self.extended_after, self.choices)
+            if self.budget is not None:
+                self.directory.write_job(job)  # before the checkpoint: a plan that is newer than it is allowed
+            save_last(self.directory, tensors, rows, self.material, job, self.extended_after, self.choices)
             self.saved_epoch = epoch
             if is_best:
                 save_best(self.directory, tensors, row)

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from dividemix.engine import processes
 from dividemix.errors import InputError
+from dividemix.runs.replan import replan
 from dividemix.runs.run import Run
 
 
@@ -41,5 +42,6 @@ def follow() -> Run | None:
     processes.agree(problem)
     while not run.finished:
         run.rows.append(run.train_epoch())
+        replan(run)
     run.judge_together()
     return run
