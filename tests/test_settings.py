@@ -408,7 +408,7 @@ def test_yaml_reads_some_numbers_as_text_and_only_those_are_converted(name: str,
 
 def test_an_unknown_setting_is_refused_with_the_known_ones() -> None:
     refuse_unknown(["size", "rate"], GROUP)
-    with pytest.raises(InputError, match=r"^a\.yaml: unknown setting 'speed'; the settings are size, rate, free, "):
+    with pytest.raises(InputError, match=r"^a\.yaml: unknown setting 'speed': the settings are size, rate, free, "):
         refuse_unknown(["size", "speed", "other"], GROUP, "a.yaml: ")
 
 

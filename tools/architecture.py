@@ -27,6 +27,7 @@ _GROUND = (
     "foreign",
     "lazy",
     "lock",
+    "meant",
     "optional",
     "settings",
     "stored",

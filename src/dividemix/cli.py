@@ -1,14 +1,13 @@
 """The command line: one parser for all commands; an error that the user can fix is one line and exit code 2."""
 
 import argparse
-import difflib
 import os
 import re
 import shutil
 import sys
 import textwrap
 import warnings
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NoReturn
 
 from dividemix.commands import (
@@ -35,6 +34,7 @@ from dividemix.engine.processes import is_lost_process, rank
 from dividemix.engine.reproducible import restart
 from dividemix.errors import DivergedError, InputError, OtherArithmeticError
 from dividemix.version import __version__
+from dividemix.wording import plainly, unknown_argument, with_dashes
 
 _ORDER = (
     *(train, resume, compare, report, evaluate, predict, export, share, review, relabel),
@@ -47,13 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code: 0, 2 for an error that the user can fix, 130 or 143 if interrupted."""
     # Waiting threads sleep instead of spinning on cores that other processes need. torch reads this when it is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    flags: Container[str] = ()
+    flags: Collection[str] = ()
     try:
         words = _with_underscores(sys.argv[1:] if argv is None else argv)
         arguments, unknown = _parser(words).parse_known_args(words)
         flags = arguments.used._option_string_actions
         if unknown:
-            raise InputError(_unknown(unknown[0], arguments.used))
+            raise InputError(unknown_argument(unknown[0], arguments.used.prog, flags))
+        if arguments.used.prog == "dividemix":
+            raise InputError("dividemix needs a COMMAND: see dividemix --help")
         warnings.showwarning = lambda message, *_, **__: None if rank() else _say(f"warning: {message}")
         code: int = arguments.command(arguments)
         return code
@@ -62,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             restart()
         return _complain(str(error))
     except (InputError, DivergedError) as error:
-        return _complain(_with_dashes(str(error), flags))
+        return _complain(with_dashes(str(error), flags))
     except KeyboardInterrupt:
         _say("interrupted")
         return 130
@@ -98,12 +100,6 @@ def _with_underscores(words: Sequence[str]) -> list[str]:
     return [*flags, *words[end:]]
 
 
-def _with_dashes(message: str, flags: Container[str]) -> str:
-    """The message with a flag's dashes: "lr is ..." becomes "--lr is ...", "... a smaller lr" "... a smaller --lr"."""
-    names = r"^\w+(?= is | cannot )|(?<= smaller )\w+$|(?<= by )\w+$|(?<= for example )\w+"
-    return re.sub(names, lambda name: f"--{name[0]}" if f"--{name[0]}" in flags else name[0], message)
-
-
 class _Parser(argparse.ArgumentParser):
     """argparse with InputError for its errors. `used` of the result is the parser of the command, or the main one."""
 
@@ -112,18 +108,7 @@ class _Parser(argparse.ArgumentParser):
         self.set_defaults(used=self)
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message)
-
-
-def _unknown(word: str, used: argparse.ArgumentParser) -> str:
-    """The message for a word that the parser does not know, with the flag that the user may have meant."""
-    see = f"see {used.prog} --help"
-    if not word.startswith("-"):
-        return f"unexpected argument {word!r}: {see}"
-    flag = word.partition("=")[0]
-    names = [known.lstrip("-") for known in used._option_string_actions]
-    near = difflib.get_close_matches(flag.lstrip("-"), names, n=1, cutoff=0.65)
-    return f"unknown flag {flag}: " + (f"did you mean --{near[0]}?" if near else see)
+        raise InputError(plainly(message, self.prog))
 
 
 def _parser(words: Sequence[str]) -> _Parser:
@@ -131,7 +116,7 @@ def _parser(words: Sequence[str]) -> _Parser:
         prog="dividemix", description="Train classifiers on labels that may be wrong, and find the wrong labels."
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, command in _COMMANDS.items():
         added = commands.add_parser(name, help=command.HELP, epilog=getattr(command, "EPILOG", None))
         if command is completion:

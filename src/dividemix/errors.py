@@ -18,6 +18,12 @@ def shown(value: object, length: int = 200) -> str:
     return text if len(text) <= length else f"{text[:length]}..."
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, which has an s unless there is one of it: 1 epoch, 2 epochs, 3 classes."""
+    many = f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else many}"
+
+
 START_AGAIN = "start again: move the run directory away, or train with --overwrite"  # what to do with a damaged run
 
 

@@ -7,7 +7,7 @@ from dividemix.data.builtin import BUILT_IN
 from dividemix.display import console, result_table, say, watch
 from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.engine.memory import is_out_of_memory
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
 from dividemix.lock import exclusive
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
@@ -85,15 +85,15 @@ def _opening(run: Run) -> Iterator[str]:
     if not run.state.epoch:
         yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
     material, noise, s = run.material, run.material.noise, run.job.settings
-    if len(material.train.labels) < _FEW:
-        yield f"only {len(material.train.labels)} samples: too few to tell right labels from wrong ones reliably"
-    amount = f"{len(material.train.labels)} {material.kind} of {len(material.classes)} classes"
+    if (number := len(material.train.labels)) < _FEW:
+        yield f"only {counted(number, 'sample')}: too few to tell right labels from wrong ones reliably"
+    amount = f"{number} {material.kind} of {counted(len(material.classes), 'class')}"
     if material.encoding is not None:
         amount += f", by {material.encoding.encoder}"
     words = [
         f"{run.job.method} on {run.job.data}: {amount}",
         f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",
-        f"{s.net_words}, {s.epochs} epochs, seed {s.seed}",
+        f"{s.net_words}, {counted(s.epochs, 'epoch')}, seed {s.seed}",
     ]
     if run.finished:
         words.append("already finished")

@@ -16,6 +16,7 @@ from types import NoneType
 from typing import Any
 
 from dividemix.errors import InputError, shown
+from dividemix.meant import or_meant
 
 REQUIRED: Any = dataclasses.MISSING  # the default of a setting that has none
 _NUMBERS: dict[type, str] = {int: "an integer", float: "a number"}
@@ -58,9 +59,12 @@ class Field:
             return f"one of {', '.join(self.words)}"
         if self.kind not in _NUMBERS:
             return "true or false" if self.kind is bool else "text"
-        bounds = [f"> {self.above:g}"] if math.isfinite(self.above) else []
-        bounds += [f">= {self.low:g}"] if math.isfinite(self.low) else []
-        bounds += [f"<= {self.high:g}"] if math.isfinite(self.high) else []
+        limits = {">": self.above, ">=": self.low, "<=": self.high}
+        bounds = [
+            f"{sign} {limit if self.kind is int else f'{limit:g}'}"
+            for sign, limit in limits.items()
+            if math.isfinite(limit)
+        ]
         return " ".join([_NUMBERS[self.kind], " and ".join(bounds)]).strip()
 
     @property
@@ -135,7 +139,8 @@ def refuse_unknown(names: Iterable[Any], allowed: Iterable[str], where: str = ""
     allowed = tuple(allowed)
     for name in names:
         if name not in allowed:
-            raise InputError(f"{where}unknown setting {name!r}; the settings are {', '.join(allowed)}")
+            known = f"the settings are {', '.join(allowed)}"
+            raise InputError(f"{where}unknown setting {name!r}: {or_meant(str(name), allowed, known)}")
 
 
 def checked_path(value: Any, name: str) -> Path:

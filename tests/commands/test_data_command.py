@@ -116,7 +116,8 @@ def test_check_of_what_can_be_used(capsys: pytest.CaptureFixture[str], monkeypat
     [
         ([], "COMMAND"),
         (["fetch"], "NAME"),
-        (["fetch", "fashion"], "cifar10"),
+        (["fetch", "fashion"], "fashion is part of the package: dividemix train fashion needs no files"),
+        (["fetch", "cifar"], "unknown data set 'cifar': did you mean cifar10?"),
         (["fetch", "clothing1m"], "cannot be fetched: get it from its authors"),
         (["check", "cifar10"], "--root"),
         (["check", "mnist", "--root", "x"], "clothing1m"),

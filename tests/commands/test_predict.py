@@ -125,7 +125,7 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp
         (["nowhere", "photos"], "not a run directory or a model: give the directory that dividemix train wrote"),
         (["run", "gone.png"], "gone.png: no such file or folder"),
         (["run", "run"], "no images found"),
-        (["run"], "required: SAMPLES"),
+        (["run"], "dividemix predict needs SAMPLES: see dividemix predict --help"),
         (["run", "photos", "--batch_size", "0"], "batch_size is 0"),
         (["run", "photos", "--batch_size", "x"], "--batch_size"),
         (["run", "photos", "--device", "abacus"], "device 'abacus'"),

@@ -92,7 +92,7 @@ def test_what_cannot_be_resumed_is_one_line(capsys: pytest.CaptureFixture[str]) 
 def test_a_finished_run_is_extended(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trained(tmp_path / "runs" / "a", toy_job(tmp_path, epochs=2, warmup_epochs=1))
     assert main(["resume", "a"]) == 0
-    assert "runs/a: all 2 epochs are trained; --extend EPOCHS adds more" in capsys.readouterr().out
+    assert "runs/a: finished after 2 epochs; --extend EPOCHS adds more" in capsys.readouterr().out
     assert "--extend is 0: it must be an integer >= 1" in fail(capsys, ["resume", "a", "--extend", "0"])
     assert main(["resume", "a", "--extend", "1"]) == 0
     said = capsys.readouterr().out

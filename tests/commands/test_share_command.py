@@ -39,7 +39,7 @@ def test_two_files_are_named(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["share", "run", "--to", "excel"], "invalid choice: 'excel'"),
+        (["share", "run", "--to", "excel"], "--to is 'excel': it must be one of label-studio"),
         (["share", "photos", "--to", "datalab"], "photos: not a run directory"),
         (["share", "run", "--to", "datalab", "--out", "x.json"], "--out is x.json: datalab takes a .csv file"),
         (["share", "run", "--to", "datalab", "--out", "no/x.csv"], "--out is no/x.csv: no folder no"),

@@ -111,7 +111,7 @@ def test_the_working_directory_as_data_gives_the_run_its_name(tmp_path: Path, mo
 
 def test_an_existing_run_is_refused_and_left_untouched(capsys: pytest.CaptureFixture[str]) -> None:
     succeed(*QUICK, "--out", "run")
-    assert "run has a run already: use resume, overwrite, or another out" in fail(
+    assert "run has a run already: add --resume or --overwrite, or choose another --out" in fail(
         capsys, ["train", *QUICK, "--out", "run"]
     )
 

@@ -87,7 +87,7 @@ def test_batches_of_a_single_row(capsys: pytest.CaptureFixture[str]) -> None:
     """BatchNorm cannot train on one image."""
     one = ["--batch_size", "1", "--num_views", "1", "--clean_threshold", "0"]
     line = fail(capsys, ["train", *QUICK, *one, "--out", "run"])
-    assert "batch_size 1 with num_views 1 gives BatchNorm a single image" in line
+    assert "--batch_size 1 with --num_views 1 gives BatchNorm a single image" in line
 
 
 def test_a_rate_that_leaves_the_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

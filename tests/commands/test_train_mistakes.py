@@ -96,9 +96,9 @@ IDENTITY = "1 0 0 0\n0 1 0 0\n0 0 1 0\n"
 
 
 MISTAKES: dict[str, tuple[Make, str]] = {
-    "missing file": (words("nowhere.npz"), "nowhere.npz: no such file"),
+    "missing file": (words("nowhere.npz"), "'nowhere.npz': no such file"),
     "missing root": (words("cifar10", "--root", "nowhere"), "nowhere: no such file or folder"),
-    "no root": (words("cifar10"), "cifar10 needs root"),
+    "no root": (words("cifar10"), "cifar10 needs --root"),
     "truncated archive": (cifar(lambda content: content[:-50]), "cifar-10-python.tar.gz: truncated, corrupted"),
     "archive cut in half": (cifar(lambda content: content[: len(content) // 2]), "truncated, corrupted"),
     "corrupted archive": (cifar(flipped), "cifar-10-python.tar.gz: "),
@@ -143,18 +143,20 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     "no sample": (npz(x_train=np.zeros((0, 8, 8), np.uint8), y_train=np.zeros(0, int)), "has no pixels"),
     "less than a sample for each class": (flags("--limit_train", "3"), "limit_train is 3: must be at least 4"),
     "unknown data set": (
-        words("cifar11"),
-        "'cifar11': no such file or folder. Give a folder .*, .npy or .npz file; built-in data sets: fashion,",
+        words("mnist"),
+        "'mnist': no such file or folder. Give a folder .*, .npy or .npz file; built-in data sets: fashion,",
     ),
-    "unknown preset": (flags("--preset", "best"), "unknown preset 'best'; the presets are default, cifar10-sym-20"),
-    "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': use .*small_cnn"),
+    "nearly a data set": (words("cifar11"), "'cifar11': no such file or folder: did you mean 'cifar10'"),
+    "unknown preset": (flags("--preset", "best"), "unknown preset 'best': the presets are default, cifar10-sym-20"),
+    "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': did you mean resnet50"),
+    "unlike any net": (flags("--net", "tower"), "unknown net 'tower': use .*small_cnn"),
     "net that cannot be imported": (flags("--net", "no_such_module:make"), "'no_such_module:make' cannot be imported"),
     "net that is none": (flags("--net", "os:getcwd"), "net 'os:getcwd' does not fit"),
     "unknown flag": (flags("--lamda_u", "3"), "unknown flag --lamda_u: did you mean --lambda_u"),
     "unlike any flag": (flags("--xyzzy=3"), "unknown flag --xyzzy"),
     "unknown method": (
         flags("--method", "magic"),
-        "unknown method 'magic'; the methods are dividemix, robust, cross_entropy",
+        "unknown method 'magic': the methods are dividemix, robust, cross_entropy",
     ),
     "unknown device": (flags("--device", "abacus"), "device 'abacus' is not available"),
     "unknown noise kind": (flags("--noise", "gauss:0.5"), "noise 'gauss:0.5' is unknown: use .*symmetric:RATE"),
@@ -181,7 +183,7 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     "config that is no YAML": (text("c.yaml", "lr: [", "--config", "c.yaml"), "c.yaml: not YAML"),
     "config with an unknown name": (
         text("c.yaml", "lamda_u: 3", "--config", "c.yaml"),
-        "c.yaml: unknown setting 'lamda_u'",
+        "c.yaml: unknown setting 'lamda_u': did you mean lambda_u",
     ),
     "config with a list as data": (text("c.yaml", "data: [a, b]", "--config", "c.yaml"), r"data is \['a', 'b'\]"),
     "config with a number as noise": (text("c.yaml", "noise: 0.5", "toy.npz", "--config", "c.yaml"), "noise is 0.5"),

@@ -92,12 +92,13 @@ def test_a_setting_that_the_method_lacks_is_refused_with_those_that_it_has(
     (tmp_path / "c.yaml").write_text("lambda_u: 25.0")
     by_flag = ["train", "toy.npz", "--method", "cross_entropy", "--lambda_u", "25", "--out", "run"]
     by_file = ["train", "toy.npz", "--method", "cross_entropy", "--config", "c.yaml", "--out", "run"]
-    line = "dividemix: error: method cross_entropy has no setting lambda_u: leave it out; its own settings are: none\n"
+    line = "dividemix: error: method cross_entropy has no setting lambda_u: leave it out;"
+    line += " it has only the settings that every method has\n"
     assert fail(capsys, by_flag) == line
     assert fail(capsys, by_file) == line.replace("error: ", "error: c.yaml: ")
     line = fail(capsys, ["train", "toy.npz", "--method", "dividemix", "--keep_plausible", "true", "--out", "run"])
     own = ", ".join(own_fields("dividemix"))
-    assert line.endswith(f"method dividemix has no setting keep_plausible: leave it out; its own settings are: {own}\n")
+    assert line.endswith(f"method dividemix has no setting keep_plausible: leave it out; its own settings are {own}\n")
 
 
 @pytest.mark.parametrize(("epochs", "expected"), [(8, (1, 2, 4)), (80, (1, 16, 40)), (160, (2, 32, 80))])

@@ -112,11 +112,16 @@ def test_read_source_knows_the_embedded_set() -> None:
         read_source("fashion", Path("somewhere"))
 
 
-@pytest.mark.parametrize("data", ["mnist", "", "data/mnist", "Fashion"])
+@pytest.mark.parametrize("data", ["mnist", "", "data/mnist"])
 def test_an_unknown_data_set_lists_the_known_ones(data: str) -> None:
     with pytest.raises(InputError, match="no such file or folder") as caught:
         read_source(data)
     assert all(name in str(caught.value) for name in (*BUILT_IN, ".npz"))
+
+
+def test_a_name_that_is_nearly_that_of_a_data_set() -> None:
+    with pytest.raises(InputError, match=r"^'Fashion': no such file or folder: did you mean 'fashion'\?$"):
+        read_source("Fashion")
 
 
 def test_a_file_that_is_no_data_set_is_told_so(tmp_path: Path) -> None:

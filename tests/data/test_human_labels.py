@@ -60,7 +60,7 @@ def test_some_of_the_images(tmp_path: Path) -> None:
     [
         (("cifar10", "worse"), "for cifar10 use human:aggregate, human:worst, human:random1"),
         (("cifar100", "worst"), "for cifar100 use human:noisy_fine"),
-        (("fashion", "worst"), "people labelled cifar10 and cifar100 again, not fashion"),
+        (("fashion", "worst"), "exists for cifar10 and cifar100 only, not for fashion"),
         (("cifar100", "noisy_fine"), r"CIFAR-100_human\.pt: no such file: get it from the repository UCSC-REAL"),
     ],
 )

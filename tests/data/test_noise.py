@@ -458,11 +458,16 @@ def test_a_missing_rate_or_file_is_refused(kind: str) -> None:
         assert f"use {kind}:" in message(text)
 
 
-@pytest.mark.parametrize("text", ["", "uniform:0.5", "Symmetric:0.5", "none:0.5", ":0.5", "two\nlines:0.5"])
+@pytest.mark.parametrize("text", ["", "uniform:0.5", ":0.5", "two\nlines:0.5"])
 def test_an_unknown_kind_lists_the_known(text: str) -> None:
     line = message(text)
     for kind in KINDS:
         assert kind in line
+
+
+@pytest.mark.parametrize(("text", "meant"), [("Symmetric:0.5", "symmetric:RATE"), ("none:0.5", "none")])
+def test_a_kind_that_is_nearly_known_is_suggested(text: str, meant: str) -> None:
+    assert message(text) == f"noise {text!r} is unknown: did you mean {meant}?"
 
 
 @pytest.mark.parametrize(

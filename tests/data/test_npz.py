@@ -102,8 +102,11 @@ def test_classes_can_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"x_train": None}, "x_train missing: required are x_train, y_train, or features, labels; optional are x_test"),
-        ({"y_train": None}, "y_train missing"),
+        (
+            {"x_train": None},
+            "has no x_train: required are x_train and y_train, or features and labels; optional are x_test",
+        ),
+        ({"y_train": None}, "has no y_train: "),
         ({"weights": np.zeros(3)}, "unknown array 'weights': required are"),
         ({"x_test": None}, "y_test without x_test"),
         ({"y_test": None}, "x_test without y_test"),
@@ -161,7 +164,7 @@ def test_each_violation_is_one_line_that_names_file_and_array(
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none\.npz: no such file"):
+    with pytest.raises(InputError, match=r"none\.npz': no such file"):
         read_source(str(tmp_path / "none.npz"))
 
 

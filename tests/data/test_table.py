@@ -107,8 +107,18 @@ def test_splits(folder: Path, name: str) -> None:
     np.testing.assert_array_equal(source.test_images, np.stack([pixels(4), pixels(5)]))
     assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 0]
+    (folder / "other.csv").write_text("path,label\nimg/4.png,dog\n")
     with pytest.raises(InputError, match=r"a second test set: .*data\.csv has its own"):
-        read(folder, rows, test=str(folder / "data.csv"))
+        read(folder, rows, test=str(folder / "other.csv"))
+
+
+def test_the_training_data_is_no_test_data(folder: Path) -> None:
+    """Also under another name."""
+    rows = [HEADER, *ROWS]
+    (folder / "link.csv").symlink_to(folder / "data.csv")
+    for name in ("data.csv", "link.csv"):
+        with pytest.raises(InputError, match=rf"test is '.*{name}': that is the training data: give other samples"):
+            read(folder, rows, test=str(folder / name))
 
 
 def test_true_labels_of_test_rows_are_not_needed(folder: Path) -> None:
@@ -218,7 +228,7 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
             {},
             "no column 'path' in its first line, which has 'file', 'label': "
             "if another column has the paths, name it, for example path_column 'file'; "
-            "a column of texts is named by text_column$",
+            "a column of texts is named by text_column, the labels of rows by target$",
         ),
         (
             [["path", "class"], *ROWS],
@@ -229,7 +239,7 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
         ([["path", "label", "split", "split"], *ROWS], {}, "2 columns are called 'split'"),
         ([HEADER], {}, "has no images"),
         ([HEADER, *ROWS], {"label_column": "path"}, "path_column and label_column are both 'path'"),
-        ([HEADER, *ROWS[:1]], {}, "1 readable images in 1 classes"),
+        ([HEADER, *ROWS[:1]], {}, "has 1 readable image in 1 class"),
     ],
 )
 def test_tables_that_make_no_sense(folder: Path, rows: list[list[str]], options: dict[str, str], message: str) -> None:

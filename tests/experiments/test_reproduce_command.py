@@ -19,9 +19,9 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table7"], "invalid choice: 'table7' (choose from 'table1'"),
-        ([], "the following arguments are required: NAME"),
-        (["table1", "--scale", "huge"], "invalid choice: 'huge'"),
+        (["table7"], "NAME is 'table7': did you mean table"),
+        ([], "dividemix reproduce needs NAME: see dividemix reproduce --help"),
+        (["table1", "--scale", "huge"], "--scale is 'huge': it must be one of mini, paper"),
         (["table1", "--seeds", "0"], "--seeds is 0: it must be an integer >= 1"),
         (["table1", "--jobs", "0"], "--jobs is 0: it must be an integer >= 1"),
         (["table1", "--scale", "paper"], "table1 at paper scale needs cifar10: give its folder as --root DIR"),
@@ -32,7 +32,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["table1", "--lambda_u", "2"], "unknown flag --lambda_u: see dividemix reproduce --help"),  # it is train's
         (["table1", "table2"], "unexpected argument 'table2': see dividemix reproduce --help"),
         (["table1", "--weights", "a.pth"], "--weights a.pth: table1 at mini scale starts from none"),
-        (["table8", "--root", "here"], "here: no such file or folder; root must be cifar-10-python.tar.gz"),
+        (["table8", "--root", "here"], "here: no such file or folder; --root must be cifar-10-python.tar.gz"),
         (["table8", "--root", "here"], "dividemix data fetch cifar10 --root DIR downloads it"),
         (["table4", "--scale", "paper", "--root", "here"], "here: no such folder; root must be the folder with"),
     ],

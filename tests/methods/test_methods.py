@@ -108,14 +108,20 @@ def test_a_method_of_the_package_is_found_by_its_name() -> None:
         assert find_method(name) is method
 
 
-@pytest.mark.parametrize("name", ["", "dividmix", "DivideMix", "dividemix.methods.dividemix"])
+@pytest.mark.parametrize("name", ["", "magic", "dividemix.methods.dividemix.METHOD"])
 def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(InputError) as refusal:
         find_method(name)
     line = str(refusal.value)
-    assert line.startswith(f"unknown method {name!r}; the methods are dividemix, robust, cross_entropy")
+    assert line.startswith(f"unknown method {name!r}: the methods are dividemix, robust, cross_entropy")
     assert "package.module:OBJECT" in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("name", ["dividmix", "DivideMix"])
+def test_a_name_that_is_nearly_a_methods_is_suggested(name: str) -> None:
+    with pytest.raises(InputError, match=rf"^unknown method '{name}': did you mean dividemix\?$"):
+        find_method(name)
 
 
 FOREIGN = """

@@ -40,13 +40,13 @@ def test_gradients_reach_every_parameter() -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "says"),
     [
-        ("mlp", (8, 8, 3), "8 x 8 x 3 images"),
-        ("small_cnn", (12,), "vectors of 12 features"),
-        ("resnet50", (12,), "vectors of 12 features"),
+        ("mlp", (8, 8, 3), "takes vectors, but the samples are 8 x 8 x 3 images: choose another net"),
+        ("small_cnn", (12,), "takes images, but the samples are vectors of 12 features: choose another net"),
+        ("resnet50", (12,), "does not fit 3 classes of vectors of 12 features"),
     ],
 )
 def test_samples_of_the_other_kind_are_refused_in_one_line(name: str, shape: tuple[int, ...], says: str) -> None:
     with pytest.raises(InputError) as refusal:
         build_net(DivideMixSettings(net=name), num_classes=3, image_shape=shape, seed=1)
-    assert f"net {name!r} does not fit 3 classes of {says}" in str(refusal.value)
+    assert f"net {name!r} {says}" in str(refusal.value)
     assert "\n" not in str(refusal.value)

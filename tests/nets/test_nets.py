@@ -175,10 +175,14 @@ def refused(**fields: Any) -> str:
 
 
 def test_an_unknown_net_lists_the_known_ones() -> None:
-    line = refused(net="resnet5")
-    assert "'resnet5'" in line
+    line = refused(net="tower")
+    assert "'tower'" in line
     assert all(name in line for name in NETS)
     assert "package.module:function" in line
+
+
+def test_a_net_that_is_nearly_known_is_suggested() -> None:
+    assert refused(net="resnet5") == "unknown net 'resnet5': did you mean resnet50?"
 
 
 def test_images_too_small_for_the_net_are_refused_or_taken() -> None:

@@ -115,7 +115,7 @@ def test_places_are_settings() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"learning_rate": 1}, "unknown setting 'learning_rate'; the settings are data, .*lambda_u"),
+        ({"learning_rate": 1}, "unknown setting 'learning_rate': the settings are data, .*lambda_u"),
         ({"config": {}}, "unknown setting 'config'"),
         ({5: 1}, "unknown setting 5"),
         ({"data": None}, "data is None"),
@@ -134,11 +134,11 @@ def test_places_are_settings() -> None:
         ({"epochs": 0}, "epochs is 0"),
         (
             {"division": "global"},
-            "method dividemix has no setting division: leave it out; its own .* are: warmup_epochs, .*",
+            "method dividemix has no setting division: leave it out; its own settings are warmup_epochs, .*",
         ),
         (
             {"method": "cross_entropy", "alpha": 1},
-            "method cross_entropy has no setting alpha: leave it out; its own .* are: none$",
+            "method cross_entropy has no setting alpha: leave it out; it has only the settings that every method has$",
         ),
         ({"trusted": 5}, "trusted is 5: it must be text"),
     ],

@@ -80,7 +80,7 @@ def test_a_run_with_outsiders_resumes_and_counts_them_as_wrong(tmp_path: Path, o
         ("open_set:0.3:none", "'none': no such file or folder"),
         ("open_set:0.3:{}/other.npz", r"the images of .* are \(9, 9, 1\), those to train on are \(8, 8, 1\); resize"),
         ("human", "'human' is incomplete: use human:worst"),
-        ("human:worst", "people labelled cifar10 and cifar100 again, not"),
+        ("human:worst", "exists for cifar10 and cifar100 only, not for"),
     ],
 )
 def test_noise_that_makes_no_sense(tmp_path: Path, noise: str, message: str) -> None:

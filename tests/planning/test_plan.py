@@ -138,14 +138,16 @@ def test_data_has_a_preset() -> None:
 @pytest.mark.parametrize("preset", ["default", "cifar10-sym-50"])
 def test_a_given_setting_that_the_method_lacks_is_refused_in_one_line(preset: str) -> None:
     given = {"method": "cross_entropy", "lambda_u": 25.0}
-    expected = "method cross_entropy has no setting lambda_u: leave it out; its own settings are: none"
+    expected = (
+        "method cross_entropy has no setting lambda_u: leave it out; it has only the settings that every method has"
+    )
     assert refusal(given, preset=preset) == expected
     line = refusal({"method": "dividemix", "keep_plausible": True}, preset=preset)
     assert line.startswith(
-        "method dividemix has no setting keep_plausible: leave it out; its own settings are: warmup_epochs, "
+        "method dividemix has no setting keep_plausible: leave it out; its own settings are warmup_epochs, "
     )
     assert "keep_all_up_to" not in line
-    assert "unknown setting 'lamda_u'; the settings are " in refusal({"lamda_u": 1}, preset=preset)
+    assert "unknown setting 'lamda_u': did you mean lambda_u?" in refusal({"lamda_u": 1}, preset=preset)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +166,8 @@ def test_minutes_are_for_the_preset_default_without_epochs(
 
 
 def test_an_unknown_preset_or_method_is_refused() -> None:
-    assert "unknown preset 'magic'; the presets are default, " in refusal({}, preset="magic")
-    assert "unknown method 'magic'; the methods are dividemix, " in refusal({"method": "magic"})
+    assert "unknown preset 'magic': the presets are default, " in refusal({}, preset="magic")
+    assert "unknown method 'magic': the methods are dividemix, " in refusal({"method": "magic"})
     assert "method is 5" in refusal({"method": 5})
 
 

@@ -457,7 +457,10 @@ TABLE = "path,label\na.png,cat\nb.png,dog\n"
         (HEADER + "0,a.png,cat,,choose\r\n", r"line 2: action is choose, but there is no label"),
         (HEADER + "0,a.png,cat,dog,accept\r\n0,a.png,cat,cat,keep\r\n", r"line 3: sample 0 occurs twice"),
         (HEADER + '0,"a.png,cat,dog,accept\r\n', r"c\.csv: damaged"),
-        ("path,label\na.png,dog\n", r"c\.csv: no column 'index'"),
+        (
+            "path,label\na.png,dog\n",
+            r"c\.csv: not a list of corrections: it has the columns 'path', 'label', but not index, given_label",
+        ),
         ("", r"c\.csv: empty"),
         (HEADER + "0,a.png,cat\r\n", r"c\.csv: line 2 has 3 fields, the header has 5"),
     ],

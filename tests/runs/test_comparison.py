@@ -64,8 +64,11 @@ def test_only_finished_runs_have_label_issues_to_compare(folder: Path) -> None:
 
 def test_wrong_runs_are_one_line_each(folder: Path, tmp_path: Path) -> None:
     for paths, message in [
-        ([folder / "a"], "takes 2 to 26 different runs: 1 given"),
-        ([folder / "a", folder / "b" / ".." / "a"], "takes 2 to 26 different runs: 1 given"),
+        ([folder / "a"], "takes 2 to 26 runs, 1 given: name more"),
+        (
+            [folder / "a", folder / "b" / ".." / "a"],
+            "a: the same run is named 2 times: name another to compare it with",
+        ),
         ([folder / "a", tmp_path], "not a run directory"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -62,7 +62,7 @@ def folder_there(path: Path) -> None:
 @pytest.mark.parametrize(
     ("occupy", "overwrite", "message"),
     [
-        (run_there, False, "has a run already: use resume, overwrite, or another out"),
+        (run_there, False, "has a run already: add resume or overwrite, or choose another out"),
         (file_there, False, "is not a run directory"),
         (file_there, True, "is not a run directory"),
         (folder_there, False, "is not a run directory"),

@@ -183,7 +183,7 @@ def test_true_labels_in_the_file_score_the_division(tmp_path: Path) -> None:
 
 
 def test_an_unknown_method_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown method 'magic'; the methods are dividemix, robust, cross_entropy"):
+    with pytest.raises(InputError, match="unknown method 'magic': the methods are dividemix, robust, cross_entropy"):
         Run.create(tmp_path / "run", replace(toy_job(tmp_path), method="magic", data="nowhere.npz"))
     assert not (tmp_path / "run").exists()
 

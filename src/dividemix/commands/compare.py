@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,7 +46,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     from dividemix.display import console, say
 
     for run in comparison["runs"]:
-        state = "" if run["finished"] else f", not finished: {run['num_epochs']} epochs"
+        state = "" if run["finished"] else f", not finished: {counted(run['num_epochs'], 'epoch')}"
         say(f"{run['letter']}: {run['path']} ({run['method']}{state})")
     for table in _tables(comparison):
         console.print(table)

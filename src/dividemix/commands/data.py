@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
+from dividemix.meant import or_meant
 
 HELP = "fetch a data set, or check its files"
 _CHECKED = tuple(name for name, built_in in BUILT_IN.items() if built_in.checker)
@@ -45,7 +46,10 @@ def _fetch(arguments: argparse.Namespace) -> int:
             f" dividemix data check {name} --root DIR prints"
         )
     if archive is None:
-        raise InputError(f"unknown data set {name!r}: {' or '.join(_FETCHED)} can be fetched")
+        if name in BUILT_IN:
+            raise InputError(f"{name} is part of the package: dividemix train {name} needs no files")
+        known = f"{' or '.join(_FETCHED)} can be fetched"
+        raise InputError(f"unknown data set {name!r}: {or_meant(name, _FETCHED, known)}")
     try:
         with Interrupts(), _progress(archive.name, in_bytes=True) as show:
             fetched = fetch(archive, root, url=arguments.url, progress=show)

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
+from dividemix.meant import or_meant_path
 
 if TYPE_CHECKING:
     from dividemix.relabel.relabel import Relabelled
@@ -55,6 +56,8 @@ def _relabel(arguments: argparse.Namespace) -> int:
         raise InputError("no decisions: give corrections.csv from the report, or --run RUN for those of its review")
     if arguments.out is not None and arguments.copy_to is not None:
         raise InputError("--out writes a file, --copy_to a folder: give one of them")
+    if not data.exists():
+        raise InputError(f"{data}: no such file or folder: {or_meant_path(data, 'name what was trained on')}")
     decided = None if file is None else read_decisions(file)
     if run is not None:
         decided = decisions_of(run, decided, accept_above=arguments.accept_above)
@@ -66,7 +69,7 @@ def _relabel(arguments: argparse.Namespace) -> int:
         if columns.pop("text_column", None) is not None:
             raise InputError("--copy_to is for images, the samples are texts: give --out instead")
         num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns, image_root=arguments.image_root)
-        print(f"{arguments.copy_to}: {num_images} images; {_words(numbers)}")
+        print(f"{arguments.copy_to}: {counted(num_images, 'image')}; {_words(numbers)}")
         return 0
     out = arguments.out or default_out(data)
     if file is not None and out.resolve() == file.resolve():

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from dividemix.engine.processes import started_by_torchrun
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
+from dividemix.meant import or_meant_path
 from dividemix.methods.method import MethodSettings
 from dividemix.planning.job import JOB_FIELDS, PLACES, Job
 from dividemix.runs.unfinished import is_run, unfinished_runs
@@ -60,7 +61,7 @@ def _lead(arguments: argparse.Namespace) -> int:
         run.extend(arguments.extend)
         say(f"{path}: {extension_words(before, run.job)}")
     elif run.finished and (path / "summary.json").is_file():
-        say(f"{path}: all {run.state.epoch} epochs are trained; --extend EPOCHS adds more")
+        say(f"{path}: finished after {counted(run.state.epoch, 'epoch')}; --extend EPOCHS adds more")
     if code := train_shown(run, log=trackers):
         return code
     show_results([path])
@@ -74,7 +75,7 @@ def _named(run: Path, folder: Path) -> Path:
             return path
     known = ", ".join(path.name for path in unfinished_runs(folder)[:3])
     waiting = f"unfinished runs in {folder}: {known}" if known else "give the directory that dividemix train wrote"
-    raise InputError(f"{run}: no run to resume: {waiting}")
+    raise InputError(f"{run}: no run to resume: {or_meant_path(run, waiting)}")
 
 
 def _newest(folder: Path, extend: int | None) -> Path:

@@ -4,7 +4,7 @@ import argparse
 import shlex
 from pathlib import Path
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
 from dividemix.planning.job import read_settings
 
 HELP = "review all suspicious labels of a run in the browser"
@@ -54,7 +54,7 @@ def _review(arguments: argparse.Namespace) -> int:
         apply = f"dividemix relabel {shlex.quote(data)} --run {shlex.quote(str(run))}"
         with ReviewServer(content, shown, review, {"saved_to": str(file), "apply": apply}, arguments.port) as server:
             num_flagged, num_decided = int(content.is_issue.sum()), len(review.decisions()[1])
-            print(f"{run}: {num_flagged:,} of {len(content.labels):,} labels are flagged, {num_decided:,} decided")
+            print(f"{run}: {num_flagged:,} of {counted(len(content.labels), 'label')} flagged, {num_decided:,} decided")
             print(f"open {server.url}")
             print(f"decisions are saved to {file} at once; Ctrl-C stops", flush=True)
             try:

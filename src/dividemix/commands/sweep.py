@@ -6,7 +6,7 @@ from typing import Any
 
 from dividemix.commands.executor import add_executor, chosen_cluster
 from dividemix.errors import InputError
-from dividemix.methods import find_method
+from dividemix.methods import METHODS, find_method
 from dividemix.planning.job import JOB_FIELDS, refuse_unknown_settings
 from dividemix.planning.presets import find_preset, preset_for
 from dividemix.settings import Field, fields_of
@@ -14,7 +14,8 @@ from dividemix.settings import Field, fields_of
 HELP = "train with every combination of some settings, and compare"
 EPILOG = """\
 For example: dividemix sweep photos/ --vary method=robust,cross_entropy --vary lr=0.01,0.02 --seeds 3 --jobs 2. Settings
-are those of dividemix train. Finished runs are not repeated."""
+are those of dividemix train, and its flags are taken as well: --epochs 3 is --set epochs=3. Finished runs are not
+repeated."""
 
 
 def add(sweep: argparse.ArgumentParser) -> None:
@@ -28,7 +29,21 @@ def add(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("--out", metavar="DIR", type=Path, default=Path("sweep"), help="for runs/ and the table [sweep]")
     sweep.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time [1]")
     add_executor(sweep)
+    known = {
+        **JOB_FIELDS,
+        **{name: field for one in METHODS.values() for name, field in fields_of(one.settings).items()},
+    }
+    for name in known:
+        if name != "data" and f"--{name}" not in sweep._option_string_actions:
+            sweep.add_argument(f"--{name}", action=_Fixed, dest="set", help=argparse.SUPPRESS)
     sweep.set_defaults(command=_sweep)
+
+
+class _Fixed(argparse.Action):
+    """--epochs 3 as --set epochs=3."""
+
+    def __call__(self, _: object, namespace: argparse.Namespace, value: object, flag: str | None = None) -> None:
+        namespace.set = [*namespace.set, f"{(flag or '').removeprefix('--')}={value}"]
 
 
 def _sweep(arguments: argparse.Namespace) -> int:
@@ -43,7 +58,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     if twice := [name for name in texts if name in fixed]:
         raise InputError(f"{twice[0]} is both in --vary and in --set: name it once")
     if "seed" in texts or "seed" in fixed:
-        raise InputError("seed cannot be set here: --seeds N trains with seeds 1 to N")
+        raise InputError("seed cannot be set here: --seeds N trains with the seeds 1 to N")
     fields = _fields(arguments.data, texts, fixed)
     given: dict[str, Any] = {"data": arguments.data}
     given |= {name: fields[name].from_text(text) for name, text in fixed.items()}

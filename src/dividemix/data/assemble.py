@@ -21,7 +21,7 @@ from dividemix.data.listing import Listing, check_enough
 from dividemix.data.pixel_statistics import Statistics, level_counts, mean_and_std, pixel_statistics
 from dividemix.data.source import Images, Skipped, Source
 from dividemix.data.threads import map_each
-from dividemix.errors import InputError, shown
+from dividemix.errors import InputError, counted, shown
 
 MANY = 200_000  # more images than this are not all decoded before the first epoch
 _SAMPLE = 10_000  # of so many, this number decides on their size and their mean
@@ -47,9 +47,10 @@ def assemble(
     dropped = () if listing.classes else natural_sorted(set(listing.labels) - set(classes))
     failed += [Skipped(name, "class without a readable image: skipped") for name in dropped]
     if len(decoded.rows) < 2 or len(set(labels)) < 2:
+        reason = f" (skipped: {failed[0].path}: {failed[0].reason})" if failed else ""
         raise InputError(
-            f"{listing.where}: {len(decoded.rows)} readable images in {len(set(labels))} classes: "
-            "at least two images in two classes are needed"
+            f"{listing.where}: has {counted(len(decoded.rows), 'readable image')} in"
+            f" {counted(len(set(labels)), 'class')}{reason}: at least two images in two classes are needed"
         )
     truth = None if listing.true_labels is None else [listing.true_labels[row] for row in decoded.rows]
     mean, std = decoded.statistics or (None, None)

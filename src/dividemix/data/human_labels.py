@@ -33,7 +33,7 @@ def human_labels(
     or damaged, or its true labels are not those of the images.
     """
     if data not in VARIANTS:
-        raise InputError(f"noise human:{variant}: people labelled {' and '.join(VARIANTS)} again, not {data}")
+        raise InputError(f"noise human:{variant}: exists for {' and '.join(VARIANTS)} only, not for {data}")
     if variant not in VARIANTS[data]:
         raise InputError(f"noise human:{variant}: for {data} use human:{', human:'.join(VARIANTS[data])}")
     name, num_classes = _FILES[data]

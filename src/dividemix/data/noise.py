@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dividemix.data.instance_noise import Samples, mistaken_labels
 from dividemix.data.noise_file import Labels, NoisyLabels, compare, load_noise, read_matrix, save_noise
 from dividemix.errors import InputError
+from dividemix.meant import nearest
 
 __all__ = ["KINDS", "NoiseSpec", "NoisyLabels", "add_noise", "parse_noise", "save_noise"]
 
@@ -52,7 +53,8 @@ def parse_noise(text: str) -> NoiseSpec:
     """The specification of "none", KIND:RATE ("symmetric:0.5") or KIND:FILE ("matrix:flips.csv"); else InputError."""
     kind, _, argument = text.partition(":")
     if kind not in KINDS or (kind == "none" and text != "none"):
-        raise InputError(f"noise {text!r} is unknown: use {', '.join(map(_usage, KINDS))}")
+        near, known = nearest(kind, KINDS), ", ".join(map(_usage, KINDS))
+        raise InputError(f"noise {text!r} is unknown: {f'did you mean {_usage(near)}?' if near else f'use {known}'}")
     if kind == "none":
         return NoiseSpec(kind)
     if not argument:

@@ -8,6 +8,7 @@ from dividemix.data.spreadsheet import from_field
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 from dividemix.judging.results_digest import check_results
+from dividemix.meant import or_meant_path
 
 _COLUMNS = (
     *("index", "path", "is_label_issue", "label_score", "given_label"),
@@ -42,7 +43,8 @@ def read_issue_table(run: Path) -> list[Issue]:
     if not file.is_file():
         if (run / "config.yaml").is_file():
             raise InputError(f"{run}: the run is not finished: train it to its end first")
-        raise InputError(f"{run}: not a run directory: give the directory that dividemix train wrote")
+        wanted = "give the directory that dividemix train wrote"
+        raise InputError(f"{run}: not a run directory: {or_meant_path(run, wanted)}")
     check_results(run)
     table = read_text_table(file, set(_COLUMNS))
     remedy = "it is not the file that dividemix train wrote"

@@ -5,6 +5,7 @@ A new method is one file here with an object `METHOD`, one test, and one line of
 
 from dividemix.errors import InputError
 from dividemix.foreign import import_foreign, is_foreign
+from dividemix.meant import or_meant
 from dividemix.methods import (
     abstention,
     bootstrap,
@@ -61,9 +62,8 @@ def find_method(name: str) -> Method:
     if name in METHODS:
         return METHODS[name]
     if not is_foreign(name):
-        raise InputError(
-            f"unknown method {name!r}; the methods are {', '.join(METHODS)}, or your own as package.module:OBJECT"
-        )
+        known = f"the methods are {', '.join(METHODS)}, or your own as package.module:OBJECT"
+        raise InputError(f"unknown method {name!r}: {or_meant(name, METHODS, known)}")
     method: Method = import_foreign("method", name)
     members = ("settings", "needs_trusted", "double_backward", "num_nets", "phases", "start", "epoch", "judge")
     if isinstance(method, type):

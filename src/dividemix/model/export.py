@@ -50,10 +50,10 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
     """
     if format not in EXPORT_FORMATS:
         raise InputError(f"unknown format {format!r}; the formats are {', '.join(EXPORT_FORMATS)}")
-    if not out.parent.is_dir() or out.is_dir():
-        raise InputError(f"{out}: cannot be written: name a file in an existing folder")
     write, read = FORMATS[format]
     model = Model.from_pretrained(run, device="cpu", trust_net=trust_net)
+    if not out.parent.is_dir() or out.is_dir():
+        raise InputError(f"{out}: cannot be written: name a file in an existing folder")
     if model.kind == "texts":
         raise InputError(f"{run}: the model takes texts, which no exported file can: use dividemix predict or Python")
     # Weights in the order that every reader knows; the convolutions follow the images, which are channels_last.

@@ -24,6 +24,7 @@ from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError, shown
 from dividemix.foreign import refuse_foreign
+from dividemix.meant import or_meant_path
 from dividemix.model.encoded_input import Input, read_input
 from dividemix.model.inputs import count
 from dividemix.model.row_input import RowInput
@@ -228,7 +229,7 @@ def _model_folder(path: Path) -> Path:
     if (path / "config.yaml").is_file():
         raise InputError(f"{path}: the run has no model yet: finish it with dividemix resume {path}")
     wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
-    raise InputError(f"{path}: not a run directory or a model: {wanted}")
+    raise InputError(f"{path}: not a run directory or a model: {or_meant_path(path, wanted)}")
 
 
 def _read_values(path: Path) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from torch import nn
 
 from dividemix.errors import InputError
 from dividemix.foreign import import_foreign, is_foreign
+from dividemix.meant import or_meant
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
 from dividemix.nets.linear import Fourier, Linear
 from dividemix.nets.mlp import MLP
@@ -29,16 +30,21 @@ def build_net(s: NetSettings, *, num_classes: int, image_shape: tuple[int, ...],
     factory = _find_factory(s.net)
     offered: dict[str, Any] = {"width": s.net_width, "final_norm": s.final_norm}
     if len(image_shape) == 1:
-        offered["in_features"] = image_shape[0]
+        offered["in_features"], other = image_shape[0], "in_channels"
         samples, words = torch.zeros(2, *image_shape), f"vectors of {image_shape[0]} features"
     else:
         height, width, channels = image_shape
-        offered["in_channels"] = channels
+        offered["in_channels"], other = channels, "in_features"
         samples, words = torch.zeros(2, channels, height, width), f"{height} x {width} x {channels} images"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            named = offered.keys() & inspect.signature(factory).parameters
+            parameters = inspect.signature(factory).parameters
+            if other in parameters and parameters[other].default is inspect.Parameter.empty:
+                raise InputError(
+                    f"net {s.net!r} takes {_TAKES[other]}, but the samples are {words}: choose another net"
+                )
+            named = offered.keys() & parameters
             net = factory(num_classes=num_classes, **{name: offered[name] for name in named})
             if not isinstance(net, nn.Module):
                 raise TypeError(f"the factory returned {type(net).__name__}, not a torch.nn.Module")
@@ -56,6 +62,9 @@ def build_net(s: NetSettings, *, num_classes: int, image_shape: tuple[int, ...],
     return net
 
 
+_TAKES = {"in_features": "vectors", "in_channels": "images"}
+
+
 def _find_factory(name: str) -> Callable[..., nn.Module]:
     """The factory of the net of that name. Raises InputError if there is none."""
     if name in NETS:
@@ -63,8 +72,8 @@ def _find_factory(name: str) -> Callable[..., nn.Module]:
     if is_packaged(name):
         return packaged_factory(name)
     if not is_foreign(name):
-        known = f"{', '.join(NETS)}, timm:NAME, torchvision:NAME"
-        raise InputError(f"unknown net {name!r}: use {known}, or your own as package.module:function")
+        known = f"use {', '.join(NETS)}, timm:NAME, torchvision:NAME, or your own as package.module:function"
+        raise InputError(f"unknown net {name!r}: {or_meant(name, NETS, known)}")
     factory: Callable[..., nn.Module] = import_foreign("net", name)
     return factory
 

@@ -187,8 +187,9 @@ def refuse_unknown_settings(values: Mapping[str, Any], method: str) -> None:
     known = (*JOB_FIELDS, *fields_of(find_method(method).settings))
     for name in values:
         if name not in known and any(name in fields_of(other.settings) for other in METHODS.values()):
-            own = ", ".join(own_fields(method)) or "none"
-            raise InputError(f"method {method} has no setting {name}: leave it out; its own settings are: {own}")
+            own = ", ".join(own_fields(method))
+            has = f"its own settings are {own}" if own else "it has only the settings that every method has"
+            raise InputError(f"method {method} has no setting {name}: leave it out; {has}")
     refuse_unknown(values, known)
 
 

@@ -258,7 +258,7 @@ def _read_trusted(job: Job, source: Source) -> _Labelled | None:
             bare, job.trusted, features_column=job.features_column, memory_gb=job.memory_gb, **_columns(job)
         )
     except InputError as error:
-        raise InputError(f"trusted: {error}") from error
+        raise InputError(f"trusted is {job.trusted!r}: {str(error).removeprefix(f'{job.trusted!r}: ')}") from error
     assert whole.test_images is not None
     assert whole.test_labels is not None
     return whole.test_images, whole.test_labels

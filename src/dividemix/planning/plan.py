@@ -80,8 +80,8 @@ def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: 
     data, noise = (JOB_FIELDS[name].checked(given.get(name, JOB_FIELDS[name].default)) for name in ("data", "noise"))
     preset = preset or preset_for(data, noise, given.get("encoder"))
     if minutes is not None and (preset != DEFAULT or "epochs" in given):
-        other = "epochs: remove one of them" if "epochs" in given else f"preset {preset}: remove one of them"
-        raise InputError(f"minutes cannot be used with {other}")
+        other = "epochs" if "epochs" in given else f"preset {preset}"
+        raise InputError(f"minutes cannot be used with {other}: remove one of them")
     method = JOB_FIELDS["method"].checked(given.get("method", find_preset(preset).method))
     refuse_unknown_settings(given, method)
     values, scaled = scaled_preset(preset, method, given)

@@ -6,6 +6,7 @@ from typing import Any
 
 from dividemix.data.builtin import BUILT_IN
 from dividemix.errors import InputError
+from dividemix.meant import or_meant
 from dividemix.methods import find_method
 from dividemix.methods.method import MethodSettings
 from dividemix.settings import Settings, fields_of
@@ -28,7 +29,8 @@ class Preset:
 def find_preset(name: str) -> Preset:
     """The preset of that name. Raises InputError if there is none."""
     if name not in PRESETS:
-        raise InputError(f"unknown preset {name!r}; the presets are {', '.join(PRESETS)}")
+        known = f"the presets are {', '.join(PRESETS)}"
+        raise InputError(f"unknown preset {name!r}: {or_meant(name, PRESETS, known)}")
     return PRESETS[name]
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
+from dividemix.meant import or_meant_path
 from dividemix.relabel.corrections import FOREIGN, Correction, check_given
 
 
 def kind_of_texts(table: Path) -> str:
     """The extension of a table of texts. Raises InputError if its labels cannot be corrected."""
     if not table.exists():
-        raise InputError(f"{table}: no such file or folder")
+        raise InputError(f"{table}: no such file or folder: {or_meant_path(table, 'name what was trained on')}")
     kind = table.suffix.lower()
     if kind not in (".csv", ".tsv") or table.is_dir():
         raise InputError(f"{table}: labels of texts are corrected in .csv and .tsv tables only: convert it to .csv")

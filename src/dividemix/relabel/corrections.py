@@ -44,8 +44,13 @@ class Correction:
 def read_corrections(file: Path) -> list[Correction]:
     """The corrections in the order of the file; InputError, naming the line, if the report page did not write it."""
     table = read_text_table(file, set(COLUMNS))
-    remedy = "use the file from Download corrections in report.html"
-    columns = {name: table.column(name, remedy) for name in COLUMNS}
+    if missing := [name for name in COLUMNS if name not in table.columns]:
+        found = ", ".join(repr(name[:50]) for name in table.columns[:20])
+        raise InputError(
+            f"{file}: not a list of corrections: it has the columns {found}, but not {', '.join(missing)}:"
+            " use the file from Download corrections in report.html"
+        )
+    columns = {name: table.columns.index(name) for name in COLUMNS}
     corrections: dict[int, Correction] = {}
     for record in (record for record in table.rows() if not record.is_blank):
         where, num_fields = f"{file}: line {record.line}", len(record.fields)

@@ -18,6 +18,7 @@ from dividemix.data.source import Source
 from dividemix.data.text_table import read_text_table
 from dividemix.data.votes import VOTE_ARRAYS
 from dividemix.errors import InputError
+from dividemix.meant import or_meant_path
 from dividemix.relabel.corrected_coco import corrected_coco
 from dividemix.relabel.corrected_parquet import corrected_parquet
 from dividemix.relabel.corrected_texts import corrected_texts, kind_of_texts
@@ -92,7 +93,7 @@ def without_ambiguous(decided: Sequence[Correction]) -> list[Correction]:
 def kind_of(data: Path) -> str:
     """The kind of data, a folder or the extension of a file. Raises InputError if it cannot be corrected."""
     if not data.exists():
-        raise InputError(f"{data}: no such file or folder")
+        raise InputError(f"{data}: no such file or folder: {or_meant_path(data, 'name what was trained on')}")
     kind = "folder" if data.is_dir() else data.suffix.lower()
     if kind == ".tar" or (kind == "folder" and find_shards(str(data)) is not None):
         raise InputError(

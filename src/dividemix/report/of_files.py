@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
 from dividemix.judging.issue_table import Issue, read_issue_table
 from dividemix.judging.records import RunSummary
 from dividemix.planning.job import read_settings
@@ -39,7 +39,7 @@ def content_of_files(run: Path) -> PageContent:
         title=f"{Path(data).name or data}, review",
         facts=[
             ("Run", str(run)),
-            ("Method", f"{summary['method']}, {summary['epochs']} epochs, seed {summary['seed']}"),
+            ("Method", f"{summary['method']}, {counted(summary['epochs'], 'epoch')}, seed {summary['seed']}"),
         ],
         choices=[(one["name"], str(one["value"]), one["reason"]) for one in summary["choices"]],
         rows=[],

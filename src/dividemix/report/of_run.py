@@ -11,7 +11,7 @@ from dividemix import atomic
 from dividemix.data.features import FeatureData
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
 from dividemix.judging.records import RunSummary
 from dividemix.planning.material import Material
 from dividemix.report import shown
@@ -100,7 +100,7 @@ def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
     facts = [
         ("Classes", str(len(material.classes))),
         _samples_fact(material),
-        ("Method", f"{summary['method']}, {summary['epochs']} epochs, seed {summary['seed']}"),
+        ("Method", f"{summary['method']}, {counted(summary['epochs'], 'epoch')}, seed {summary['seed']}"),
     ]
     if material.test is not None:
         facts.append(("Test accuracy", f"{summary['kept_acc']:.2f} % ({len(material.test.labels):,} {material.kind})"))
@@ -109,7 +109,7 @@ def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
             ("Noise that was added", f"{summary['noise']['spec']}: {material.noise.true_rate:.1%} of labels corrupted")
         )
     if material.skipped:
-        facts.append(("Skipped", f"{len(material.skipped):,} files, listed in skipped.csv"))
+        facts.append(("Skipped", f"{counted(len(material.skipped), 'file')}, listed in skipped.csv"))
     return facts
 
 

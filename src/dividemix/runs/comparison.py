@@ -10,6 +10,7 @@ from dividemix.errors import InputError
 from dividemix.judging.issue_agreement import IssueAgreement, agreement, flagged_by, noise_by_class
 from dividemix.judging.issue_table import read_issue_table
 from dividemix.judging.records import EpochRow, RunSummary, main_loss
+from dividemix.meant import or_meant_path
 from dividemix.planning.job import read_settings
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.unfinished import is_run
@@ -69,10 +70,14 @@ def compare(paths: Sequence[Path]) -> Comparison:
     """The runs side by side. Raises InputError unless they are two different runs or more, or if one is damaged."""
     for path in paths:
         if not is_run(path):
-            raise InputError(f"{path}: not a run directory: give directories that dividemix train wrote")
+            wanted = "give directories that dividemix train wrote"
+            raise InputError(f"{path}: not a run directory: {or_meant_path(path, wanted)}")
     named = list({path.resolve(): path for path in paths}.values())  # each once
+    if len(paths) > 1 and len(named) == 1:
+        raise InputError(f"{named[0]}: the same run is named {len(paths)} times: name another to compare it with")
     if not 2 <= len(named) <= len(LETTERS):
-        raise InputError(f"compare takes 2 to {len(LETTERS)} different runs: {len(named)} given")
+        change = "more" if len(named) < 2 else "fewer"
+        raise InputError(f"compare takes 2 to {len(LETTERS)} runs, {len(named)} given: name {change}")
     settings = [read_settings(path / "config.yaml", of_run=True) for path in named]
     issues = {
         letter: read_issue_table(path)

@@ -51,7 +51,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if not (path / "config.yaml").is_file():
         raise InputError(f"{path} exists and is not a run directory: move it away, or choose another out")
     if not overwrite:
-        raise InputError(f"{path} has a run already: use resume, overwrite, or another out")
+        raise InputError(f"{path} has a run already: add resume or overwrite, or choose another out")
 
 
 def _locked_partial(path: Path, stack: ExitStack) -> Path:

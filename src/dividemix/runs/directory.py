@@ -34,6 +34,7 @@ from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.odd_samples import duplicates_csv
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
 from dividemix.judging.results_digest import check_results
+from dividemix.meant import or_meant_path
 from dividemix.planning.job import Job, read_settings
 from dividemix.stored import MAX_BYTES, MAX_JSON_BYTES, parse_json, read_bytes, read_json
 from dividemix.version import __version__
@@ -59,7 +60,7 @@ class RunDirectory:
         path = self.path / "config.yaml"
         if not path.is_file():
             wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
-            raise InputError(f"{self.path}: not a run directory: {wanted}")
+            raise InputError(f"{self.path}: not a run directory: {or_meant_path(self.path, wanted)}")
         values = read_settings(path, of_run=True)
         for kind in ("net", "method", "encoder"):
             refuse_foreign(kind, values.get(kind), path, trusted=trust_net)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from dividemix.data.classes import printable
+from dividemix.errors import counted
 from dividemix.judging.records import RunSummary
 from dividemix.version import __version__
 
@@ -34,7 +35,7 @@ def model_card(run: "Run", summary: RunSummary) -> str:
         *(f"| {name} | {value} |" for name, value in _results(run, summary)),
         *("", "## Training", ""),
         f"- {len(material.labels):,} {material.kind} of {len(material.classes)} classes: {', '.join(names)}{more}",
-        f"- {s.net_words}, {summary['epochs']} epochs, epoch {summary['kept_epoch']} kept, seed {s.seed}",
+        f"- {s.net_words}, {counted(summary['epochs'], 'epoch')}, epoch {summary['kept_epoch']} kept, seed {s.seed}",
         "- all settings: `config.yaml` of the run; the preprocessing: `config.json` next to this file",
         *("", "## Limits", ""),
         "The estimated noise is an opinion of the networks about the labels, not a measurement. Accuracy on held-out"

@@ -246,10 +246,8 @@ class Run:
         """Probabilities (K, N, C) of one of the material's test sets by each net; their mean is the prediction."""
         tests = self.material.tests
         if name not in tests:
-            known = ", ".join(tests) or "none"
-            raise InputError(
-                f"{self.directory.path}: its data has no {name} {self.material.kind}; the sets are {known}"
-            )
+            known = f"it has {', '.join(tests)}" if tests else "give them to the training, as test"
+            raise InputError(f"{self.directory.path}: the run has no {name} {self.material.kind}: {known}")
         return predict_probs(self.state.predictors, tests[name]).cpu().numpy()
 
     def predict_proba(self, samples: Any) -> NDArray[np.float32]:

@@ -32,6 +32,7 @@ from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.source import Source
 from dividemix.errors import InputError
+from dividemix.meant import nearest, nearest_path
 
 
 def read_source(
@@ -64,9 +65,11 @@ def read_source(
     wrong.
     """
     check_image_size(image_size)
-    for given in (data, test):
-        if given is not None and given not in BUILT_IN:
-            _check_exists(given)
+    if data not in BUILT_IN:
+        _check_exists(data)
+    if test is not None and test not in BUILT_IN:
+        _check_exists(test, "test")
+        _refuse_same(data, test)
     if root is not None and data not in BUILT_IN:
         raise InputError(f"root {root} has no meaning for {data}, which is a path: leave it out")
     columns: dict[str, Any] = {"path_column": path_column, "label_column": label_column, "image_root": image_root}
@@ -257,19 +260,29 @@ def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
     return _TABLES[_suffix(data)](Path(data), **columns)
 
 
-def _check_exists(data: str) -> None:
-    """Raise InputError unless the data is an existing folder, or an existing file of a known kind."""
+def _check_exists(data: str, option: str = "") -> None:
+    """Raise InputError unless the data, given as that option, is an existing folder or file of a known kind."""
     if is_pattern(data) or is_compressed(data):
         return  # find_shards reports what is wrong
     kinds = (*_TABLES, *ARROW, ".jsonl", ".npy", ".npz", ".tar")
     known = f"a folder with one subfolder for each class, or a {', '.join(kinds[:-1])} or {kinds[-1]} file"
-    shown = data if len(data) < 200 else f"{data[:200]}..."
+    shown = repr(data if len(data) < 200 else f"{data[:200]}...")
+    where = f"{option} is {shown}" if option else shown
     if not data or not os.path.exists(data):  # noqa: PTH110 (Path.exists raises on names that are too long)
+        if near := nearest_path(data) or nearest(data, BUILT_IN):
+            raise InputError(f"{where}: no such file or folder: did you mean {near!r}?")
         if _suffix(data) in kinds:
-            raise InputError(f"{shown}: no such file")
-        raise InputError(f"{shown!r}: no such file or folder. Give {known}; built-in data sets: {', '.join(BUILT_IN)}")
+            raise InputError(f"{where}: no such file")
+        raise InputError(f"{where}: no such file or folder. Give {known}; built-in data sets: {', '.join(BUILT_IN)}")
     if not Path(data).is_dir() and _suffix(data) not in kinds:
         raise InputError(f"{data}: not a data set: give {known}")
+
+
+def _refuse_same(data: str, test: str) -> None:
+    """Raise InputError if the test data is the training data, whose scores would mean nothing."""
+    is_there = os.path.exists(data) and os.path.exists(test)  # noqa: PTH110 (not so for a pattern of shards)
+    if data == test or (is_there and os.path.samefile(data, test)):  # noqa: PTH121 (both are text)
+        raise InputError(f"test is {test!r}: that is the training data: give other samples, or leave it out")
 
 
 def _suffix(data: str) -> str:

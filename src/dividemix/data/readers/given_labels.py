@@ -40,6 +40,9 @@ def votes_of(
         raise InputError(f"labels have {num_annotators} columns, annotators are {shown(names)}: give one name for each")
     votes = []
     for number, row in enumerate(table):
+        for place, value in enumerate(row):
+            if _is_part(value):
+                raise InputError(f"labels[{number}][{place}] is {value}: must be text or an integer")
         votes.append({who: vote for who, value in zip(names, row, strict=True) if (vote := class_name(value, classes))})
         if not votes[-1]:
             raise InputError(f"labels[{number}] has no vote: give at least one for each image, or leave the image out")
@@ -54,6 +57,11 @@ def _items(values: Any) -> list[Any] | None:
         return list(values.tolist() if isinstance(values, np.ndarray) else values)
     except (TypeError, NotImplementedError):
         return None
+
+
+def _is_part(value: Any) -> bool:
+    """Whether it is a number that is not whole, such as 0.5, which is no class. NaN is no number."""
+    return isinstance(value, float | np.floating) and not np.isnan(value) and not float(value).is_integer()
 
 
 def _are_texts(items: list[Any] | None) -> bool:
@@ -72,7 +80,8 @@ def names_of(labels: Any, classes: Sequence[str] | None, where: str, num_images:
         raise InputError(f"{where} are {len(values)}, but there are {num_images} samples: give one for each")
     names = []
     for number, value in enumerate(values):
-        name = None if isinstance(value, list | tuple | dict | set) else class_name(value, classes)
+        is_none = isinstance(value, list | tuple | dict | set) or _is_part(value)
+        name = None if is_none else class_name(value, classes)
         if name is None:
             allowed = "text or an integer" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
             raise InputError(f"{where}[{number}] is {shown(value, 50)}: must be {allowed}")

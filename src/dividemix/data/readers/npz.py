@@ -183,9 +183,9 @@ def _check_size(members: Iterable[zipfile.ZipInfo], memory_gb: float, path: Path
 
 def _check_names(names: list[str], path: Path) -> None:
     """Raise InputError unless the required arrays exist, test arrays come in pairs, and no array is unknown."""
-    allowed = f"required are {', '.join(_REQUIRED)}, or features, labels; optional are {', '.join(_OPTIONAL)}"
+    allowed = f"required are x_train and y_train, or features and labels; optional are {', '.join(_OPTIONAL)}"
     if missing := [name for name in _REQUIRED if name not in names]:
-        raise InputError(f"{path}: {', '.join(missing)} missing: {allowed}")
+        raise InputError(f"{path}: has no {' and no '.join(missing)}: {allowed}")
     if unknown := [name for name in names if name not in _KNOWN]:
         raise InputError(f"{path}: unknown array {', '.join(map(repr, unknown))}: {allowed}")
     if ("x_test" in names) != ("y_test" in names):

@@ -8,6 +8,7 @@ from dividemix.data.readers.rows import Row, list_rows
 from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.text_table import Record, read_text_table
 from dividemix.errors import InputError
+from dividemix.meant import nearest
 
 TRUE_LABEL, SPLIT = "true_label", "split"
 
@@ -30,10 +31,14 @@ def list_table(
         raise InputError(f"{table}: path_column and label_column are both {path_column!r}: name two columns")
     with_labels = (label_column,) if votes is None else votes.needed(label_column)
     text = read_text_table(table, {path_column, *with_labels})
-    other = next((name[:50] for name in text.columns if name not in (path_column, *with_labels)), "NAME")
+    others = [name[:50] for name in text.columns if name not in (path_column, *with_labels)]
     for name, what in ((path_column, "path"), *((name, "label") for name in with_labels)):
+        other = nearest(what, others) or next(iter(others), "NAME")
         remedy = f"if another column has the {what}s, name it, for example {what}_column {other!r}"
-        remedy += "; a column of texts is named by text_column, the labels of rows by target" if what == "path" else ""
+        if what == "path" and (column := nearest("text", others)):
+            remedy = f"if the samples are texts, name their column, for example text_column {column!r}"
+        elif what == "path":
+            remedy += "; a column of texts is named by text_column, the labels of rows by target"
         text.column(name, remedy if votes is None or what == "path" else "name the columns of the annotators")
     for name in (path_column, *with_labels, TRUE_LABEL, SPLIT):
         if text.columns.count(name) > 1:
