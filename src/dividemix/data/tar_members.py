@@ -105,8 +105,9 @@ def _attributes(content: bytes, position: int) -> dict[str, str]:
     while start < len(content) and content[start]:
         digits = content[start : start + 20].partition(b" ")[0]
         length = int(digits) if digits.isdigit() else 0
-        name, equals, value = content[start + len(digits) + 1 : start + length - 1].partition(b"=")
-        if not equals:
+        end = max(start + length - 1, start)
+        name, equals, value = content[start + len(digits) + 1 : end].partition(b"=")
+        if not equals or start + length > len(content):  # what is too short has no =
             raise DamagedTar(f"damaged at byte {position:,} (pax attributes)")
         found[_text(name)] = _text(value)
         start += length
