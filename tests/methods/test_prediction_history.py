@@ -67,10 +67,17 @@ def test_every_label_of_a_class_with_few_samples_is_kept() -> None:
     assert (clean_prob[:50] < 0.5).any()
 
 
-def test_refined_labels_are_equation_3_without_sharpening() -> None:
+def test_refined_labels_are_equation_3_with_guesses_by_likely_mistakes() -> None:
     probs, labels, clean_prob = random_probs(4), torch.tensor([0, 1, 2, 0]), torch.tensor([0.0, 1.0, 0.25, 0.5])
-    soft = refined(probs, labels, clean_prob)
+    mistakes = torch.tensor([[1.0, 0.5, 1.0], [1.0, 1.0, 0.1], [0.2, 1.0, 1.0]])
+    soft = refined(probs, labels, clean_prob, mistakes)
     for i in range(4):
-        w = clean_prob[i].item()
-        expected = [w * (c == labels[i].item()) + (1 - w) * p for c, p in enumerate(probs[i].tolist())]
-        assert soft[i].tolist() == pytest.approx(expected, abs=1e-6)
+        w, y = clean_prob[i].item(), int(labels[i])
+        guess = [p * mistakes[c, y].item() for c, p in enumerate(probs[i].tolist())]
+        expected = [w * (c == y) + (1 - w) * g / math.fsum(guess) for c, g in enumerate(guess)]
+        assert soft[i].tolist() == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_label_that_no_other_class_gets_is_kept_whatever_is_predicted() -> None:
+    soft = refined(torch.tensor([[0.0, 1.0]]), torch.tensor([0]), torch.tensor([0.0]), torch.eye(2))
+    assert soft.tolist() == [[1.0, 0.0]]

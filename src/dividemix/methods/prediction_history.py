@@ -49,7 +49,11 @@ def clean_prob_by_class(probs: Tensor, labels: Tensor) -> Tensor:
     return clean_prob
 
 
-def refined(probs: Tensor, labels: Tensor, clean_prob: Tensor) -> Tensor:
-    """Soft labels (N, C): the given label with weight w, the predictions (N, C) with the rest."""
+def refined(probs: Tensor, labels: Tensor, clean_prob: Tensor, mistakes: Tensor) -> Tensor:
+    """Soft labels (N, C): the given label with weight w, the net's guess with the rest.
+
+    The guess is the prediction (N, C), times how often each class gets the given label by mistake: mistakes (C, C).
+    """
     given = F.one_hot(labels, probs.shape[1]).to(probs.dtype)
-    return torch.lerp(probs, given, clean_prob.to(probs.dtype)[:, None])
+    guess = probs * mistakes.T[labels].to(probs.dtype) + _LEAST * given  # never all zeros
+    return torch.lerp(guess / guess.sum(dim=1, keepdim=True), given, clean_prob.to(probs.dtype)[:, None])

@@ -1,8 +1,10 @@
 """Our recipe for unknown noise and little time: one net, whose labels are refined by what it has predicted so far.
 
-An epoch costs as much as one of ordinary training. First the net learns the given labels. Then every epoch begins with
-soft labels: the given one with weight w, the running mean of the net's predictions with the rest. w is the probability
-that the label is right, by a mixture over the losses of each class. The model is a running mean of the weights.
+An epoch costs as much as one of ordinary training. First the net learns the given labels, and anchors tell how noisy
+each label is, and which classes get it by mistake. Then every epoch begins with soft labels: the given one with weight
+w, a guess from the running mean of the net's predictions with the rest. w is the probability that the label is right,
+by a mixture over the losses of each class; labels with little noise are not doubted. The model is a running mean of
+the weights.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
 
     from dividemix.data.training_data import TrainingData
     from dividemix.engine.state import State
+
+_MATRIX = "noise_matrix"  # State.buffers: (C, C) float32, once labels are refined
+_NOISE = "noise_by_label"  # State.buffers: (C,)
+_LITTLE, _MUCH = 0.05, 0.15  # noise up to which a label is not doubted at all, and from which it is doubted in full
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,28 +90,49 @@ class RobustHistory(Method):
         return EpochReport({"loss": [(total / len(batches)).item()]}, figures=figures)
 
     def judge(self, state: State, data: TrainingData, s: RobustHistorySettings) -> Judgement:
-        """The opinion of the averaged net: the mixtures that refine labels, over its predictions as they are now."""
-        from dividemix.methods.evaluation import evaluate, judgement
-        from dividemix.methods.prediction_history import clean_prob_by_class
+        """P(true label | sample, given label) by Bayes, from the averaged net's predictions and the noise matrix."""
+        from dividemix.methods.anchors import anchor_matrix
+        from dividemix.methods.evaluation import evaluate
+        from dividemix.methods.noise_matrix import true_label_probs
 
         seen = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True)
         assert seen.pred_probs is not None
         labels = data.labels.cpu()
-        return judgement(seen, clean_prob_by_class(seen.pred_probs, labels)[None])
+        matrix = state.buffers[_MATRIX].cpu() if _MATRIX in state.buffers else anchor_matrix(seen.pred_probs)
+        posterior = true_label_probs(seen.pred_probs.clamp(min=1e-12).log(), labels, matrix.clamp(min=1e-12))
+        clean_prob = posterior.gather(1, labels[:, None]).T.double().clamp(0, 1)
+        return Judgement(posterior, seen.losses.double(), clean_prob)
 
 
 def _targets(state: State, data: TrainingData, s: RobustHistorySettings) -> tuple[Tensor | None, dict[str, float]]:
     """Soft labels (N, C) on the device, or None while the given ones are learned; and the estimated noise."""
+    from dividemix.methods.anchors import mistaken_for
     from dividemix.methods.prediction_history import HISTORY, clean_prob_by_class, predictions, refined
 
     if state.epoch < s.num_given or HISTORY not in state.samples:
         return None, {}
     labels = data.labels.cpu()
+    if _MATRIX not in state.buffers:
+        _estimate_noise(state, data)
+    matrix, noise = (state.buffers[name].cpu() for name in (_MATRIX, _NOISE))
     probs = predictions(state.samples[HISTORY], labels)
-    clean_prob = clean_prob_by_class(probs, labels)
-    noise = ((1 - clean_prob) * (probs.argmax(dim=1) != labels)).mean().item()
+    doubt = ((noise - _LITTLE) / (_MUCH - _LITTLE)).clamp(0, 1)
+    clean_prob = 1 - doubt[labels] * (1 - clean_prob_by_class(probs, labels))
+    soft = refined(probs, labels, clean_prob, mistaken_for(matrix))
     state.progress.lap("refine")
-    return refined(probs, labels, clean_prob).to(data.labels.device), {"noise_rate": noise}
+    return soft.to(data.labels.device), {"noise_rate": noise[labels].mean().item()}
+
+
+def _estimate_noise(state: State, data: TrainingData) -> None:
+    """Estimate the noise matrix and the noise of each label: once, by the net that has learned the given labels."""
+    from dividemix.methods.anchors import anchor_matrix, class_shares, noise_by_label
+    from dividemix.methods.evaluation import evaluate
+
+    probs = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True).pred_probs
+    assert probs is not None
+    matrix = anchor_matrix(probs)
+    state.buffers[_MATRIX] = matrix
+    state.buffers[_NOISE] = noise_by_label(matrix, class_shares(probs, matrix)).clamp(0, 1)
 
 
 METHOD = RobustHistory()
