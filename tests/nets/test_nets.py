@@ -20,6 +20,7 @@ from dividemix.nets.mlp import MLP
 from dividemix.nets.preact_resnet import PreActBlock, PreActResNet
 from dividemix.nets.resnet import ResNet50
 from dividemix.nets.small_cnn import SmallCNN
+from dividemix.nets.trees import Trees
 
 
 def net_of(
@@ -138,6 +139,7 @@ def test_nets_by_name() -> None:
         "mlp": MLP,
         "linear": Linear,
         "fourier": Fourier,
+        "trees": Trees,
     }
     assert known == NETS
     assert type(net_of(net="small_cnn", net_width=2)) is SmallCNN

@@ -14,7 +14,7 @@ from dividemix.foreign import is_foreign, refuse_foreign
 from dividemix.methods import METHODS, find_method
 from dividemix.methods.method import MethodSettings
 from dividemix.planning.job import JOB_FIELDS, Job, known_to, own_fields, read_settings, refuse_unknown_settings
-from dividemix.planning.plan import Plan, make_draft, make_plan, scaled_preset
+from dividemix.planning.plan import Plan, default_method, make_draft, make_plan, scaled_preset
 from dividemix.planning.presets import DEFAULT, DEMO, DEMO_METHODS, find_preset, preset_for
 from dividemix.runs.unfinished import is_run, unfinished_runs
 from dividemix.settings import REQUIRED, Field, fields_of
@@ -191,7 +191,7 @@ def _given(arguments: argparse.Namespace) -> dict[str, Any]:
     data, noise = str(asked.get("data", DEMO["data"])), str(asked.get("noise", "none"))
     preset = arguments.preset or preset_for(data, noise, asked.get("encoder"))
     if "method" not in asked:
-        asked["method"] = _stored_method(arguments) or find_preset(preset).method
+        asked["method"] = _stored_method(arguments) or default_method(preset, asked)
     method = JOB_FIELDS["method"].checked(asked["method"])
     try:
         refuse_unknown_settings(given, method)

@@ -12,6 +12,7 @@ from dividemix.methods import (
     co_teaching,
     co_teaching_plus,
     cross_entropy,
+    cross_fitted,
     d2l,
     decoupling,
     dividemix,
@@ -53,6 +54,7 @@ METHODS: dict[str, Method] = {
     "meta_cleaner": meta_cleaner.METHOD,
     "robust_vectors": robust_vectors.METHOD,
     "robust_history": robust_history.METHOD,
+    "cross_fitted": cross_fitted.METHOD,
 }
 DEFAULT_METHOD = "dividemix"
 

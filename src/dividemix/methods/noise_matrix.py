@@ -8,6 +8,8 @@ Shapes: N samples, C classes.
 import torch
 from torch import Tensor
 
+from dividemix.nets.noise_channel import without_noise as without_noise
+
 _MOST = 100_000  # samples from which the matrix is estimated: more change nothing but the time
 _ROUNDS = 30
 
@@ -42,14 +44,6 @@ def between(first: Tensor, second: Tensor) -> Tensor:
     """The matrix half-way between two, by the geometric mean."""
     mean = (first * second).sqrt()
     return mean / mean.sum(dim=1, keepdim=True)
-
-
-def without_noise(log_probs: Tensor, matrix: Tensor) -> Tensor:
-    """Log-probabilities (N, C) of the *true* labels, from predictions (N, C) of the *given* ones through T: by EM."""
-    given = true = log_probs.exp()
-    for _ in range(_ROUNDS):
-        true = true * (given / (true @ matrix).clamp(min=1e-30) @ matrix.T)
-    return true.clamp(min=1e-12).log()
 
 
 def true_label_probs(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:

@@ -132,13 +132,17 @@ class Model:
                 f"nets.{k}.{name}": tensor for k in range(num_nets) for name, tensor in empty.state_dict().items()
             }
             expected |= {f"input.{name}": tensor for name, tensor in takes.state_dict().items()}
-            _check_fit(tensors, expected, folder / _WEIGHTS)
+            _check_fit(tensors, expected, folder / _WEIGHTS, varying=getattr(empty, "varying", ()))
         nets = [
             build_net(described["net"], num_classes=num_classes, image_shape=shape, seed=0) for _ in range(num_nets)
         ]
         model = cls(nets, **described)
-        _check_fit(tensors, model.ensemble.state_dict(), folder / _WEIGHTS)
-        model.ensemble.load_state_dict(tensors, strict=False)  # its encoder has its weights already
+        _check_fit(tensors, model.ensemble.state_dict(), folder / _WEIGHTS, varying=getattr(nets[0], "varying", ()))
+        try:
+            model.ensemble.load_state_dict(tensors, strict=False)  # its encoder has its weights already
+        except (ValueError, RuntimeError) as error:
+            words = " ".join(str(error).split())[:200]
+            raise InputError(f"{folder / _WEIGHTS}: damaged ({words}); save the model again") from error
         model.ensemble.to(chosen).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         return model
 
@@ -284,11 +288,14 @@ def _read_weights(path: Path, num_nets: int, values: dict[str, Any]) -> dict[str
     return tensors
 
 
-def _check_fit(tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path) -> None:
-    """Raise InputError unless the tensors have the expected names and shapes."""
+def _check_fit(
+    tensors: dict[str, Tensor], expected: dict[str, Tensor], path: Path, *, varying: Sequence[str] = ()
+) -> None:
+    """Raise InputError unless the tensors have the expected names and shapes; `varying` ones may have other shapes."""
     expected = {name: tensor for name, tensor in expected.items() if not name.startswith(_ENCODER)}
     found, needed = ({name: str(tuple(tensor.shape)) for name, tensor in one.items()} for one in (tensors, expected))
     for name in sorted(found.keys() | needed.keys()):
         here, wanted = found.get(name, "absent"), needed.get(name, "absent")
-        if here != wanted:
+        varies = name.rpartition(".")[2] in varying and "absent" not in (here, wanted)
+        if here != wanted and not varies:
             raise InputError(f"{path}: shape of {name}: {here}, in the net of {_CONFIG}: {wanted}: {_SAME}")

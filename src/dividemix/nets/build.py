@@ -18,6 +18,7 @@ from dividemix.nets.preact_resnet import PreActResNet
 from dividemix.nets.resnet import ResNet50
 from dividemix.nets.settings import NetSettings
 from dividemix.nets.small_cnn import SmallCNN
+from dividemix.nets.trees import Trees
 
 
 def build_net(s: NetSettings, *, num_classes: int, image_shape: tuple[int, ...], seed: int) -> nn.Module:
@@ -86,4 +87,5 @@ NETS: dict[str, Callable[..., nn.Module]] = {
     "mlp": MLP,
     "linear": Linear,
     "fourier": Fourier,
+    "trees": Trees,
 }

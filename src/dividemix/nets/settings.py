@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dividemix.settings import Settings, setting
 
-FIXED_WIDTH = ("resnet50", "inception_resnet_v2")  # nets that net_width does not change
+FIXED_WIDTH = ("resnet50", "inception_resnet_v2", "trees")  # nets that net_width does not change
 
 LINEAR = ("linear", "fourier")  # nets whose only trained part is one linear layer
 
@@ -15,7 +15,7 @@ class NetSettings(Settings):
 
     net: str = setting(
         "preact_resnet18",
-        "network: preact_resnet18, resnet50, inception_resnet_v2, small_cnn; for vectors mlp, linear, fourier;"
+        "network: preact_resnet18, resnet50, inception_resnet_v2, small_cnn; for vectors mlp, linear, fourier, trees;"
         " timm:NAME, torchvision:NAME; or your own function that builds a network, as package.module:function",
     )
     net_width: int = setting(64, "channels of the first stage (64 in the paper)", low=1)

@@ -45,6 +45,8 @@ def choose(
     can_resize = source is None and job.image_size is None
     starts_trained = job.weights is not None or job.pretrained
     source = source or read(job, large_size=_CPU_SIZE if on_cpu and not starts_trained else LARGE)
+    if source.kind == "vectors" and job.method == find_preset(DEFAULT).method_for_rows:
+        return source, [choice for choice in _for_trees() if choice.name not in given]
     if source.kind == "vectors" and (method := method_for_vectors(given)):
         choices = [*for_vectors(method, source.train_images.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
         if budget is not None:
@@ -96,10 +98,11 @@ def _for_images(
 
 
 def method_for_vectors(given: Mapping[str, Any]) -> str | None:
-    """The preset's own method for vectors; None if the user has given a method, or settings or a net of another."""
+    """The preset's own method for vectors; None if the user has given another, or settings or a net of another."""
     method = find_preset(DEFAULT).method_for_vectors
     fits = method is not None and known_to(method, given).keys() == given.keys()
-    return method if fits and "method" not in given and given.get("net", LINEAR[0]) in LINEAR else None
+    is_free = given.get("method", method) == method and given.get("net", LINEAR[0]) in LINEAR
+    return method if fits and is_free else None
 
 
 def for_vectors(method: str, num_features: int) -> list[Choice]:
@@ -110,6 +113,12 @@ def for_vectors(method: str, num_features: int) -> list[Choice]:
     width = Choice("net_width", 512, "random waves")
     epochs = Choice("epochs", 14, "ten strengths of regularisation, four corrections of the noise matrix")
     return [Choice("method", method, "vectors"), net, *([width] if net.value == "fourier" else []), epochs]
+
+
+def _for_trees() -> list[Choice]:
+    """What trees need: their net, folds, and no sample held out."""
+    epochs = Choice("epochs", 5, "each epoch is a fold: trees are trained on the other four fifths of the samples")
+    return [Choice("net", "trees", "trees are trained"), epochs, Choice("holdout", 0.0, _NO_HOLDOUT)]
 
 
 def net_for(shape: tuple[int, ...]) -> list[Choice]:

@@ -82,10 +82,21 @@ def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: 
     if minutes is not None and (preset != DEFAULT or "epochs" in given):
         other = "epochs" if "epochs" in given else f"preset {preset}"
         raise InputError(f"minutes cannot be used with {other}: remove one of them")
-    method = JOB_FIELDS["method"].checked(given.get("method", find_preset(preset).method))
+    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given)))
     refuse_unknown_settings(given, method)
     values, scaled = scaled_preset(preset, method, given)
     return Plan(Job.of(values | dict(given)), preset, tuple(scaled))
+
+
+def default_method(preset: str, given: Mapping[str, Any]) -> str:
+    """The preset's method for a request that names none: that for rows, if it has one and all settings are known to it.
+
+    Whether samples are vectors is known only when they are read.
+    """
+    found = find_preset(preset)
+    rows = found.method_for_rows
+    is_for_rows = rows is not None and given.get("target") is not None and known_to(rows, given).keys() == given.keys()
+    return rows if is_for_rows and rows is not None else found.method
 
 
 def scaled_preset(preset: str, method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Choice]]:

@@ -24,6 +24,7 @@ class Preset:
     fields: Mapping[str, Any]
     method: str = "dividemix"
     method_for_vectors: str | None = None  # in place of `method` if the data are vectors
+    method_for_rows: str | None = None  # in place of `method` if the data are rows of a table
 
 
 def find_preset(name: str) -> Preset:
@@ -79,6 +80,7 @@ PRESETS: dict[str, Preset] = {
         {"lr_schedule": "cosine"},
         method="robust",
         method_for_vectors="robust_vectors",
+        method_for_rows="cross_fitted",
     ),
     "cifar10-sym-20": Preset("Table 7, CIFAR-10 20 %", _CIFAR10 | {"lambda_u": 0.0}),
     "cifar10-sym-50": Preset("Table 7, CIFAR-10 50 %", _CIFAR10 | {"lambda_u": 25.0}),

@@ -1,0 +1,168 @@
+"""Trees of scikit-learn, cross-fitted: every label is judged by trees that never saw it. For rows of tables.
+
+Each epoch trains the learner on the samples of all folds but one, and predicts the samples of that fold. After the last
+one, these predictions are sharpened until the given labels are likeliest. From them the noise matrix P(given | true) is
+estimated, by confident learning and by EM, and taken out of them. The model is the trees of all folds together, with
+the noise taken out of what they predict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dividemix.errors import InputError
+from dividemix.lazy import torch
+from dividemix.methods.method import EpochReport, Judgement, Method, MethodSettings, Phase, TrainingSets
+from dividemix.settings import setting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from dividemix.data.features import FeatureData
+    from dividemix.data.training_data import TrainingData
+    from dividemix.engine.state import State
+    from dividemix.nets.trees import Trees
+
+
+CANDIDATES = ("extra_trees", "hist_gradient_boosting")
+_SHARPNESS = (1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossFittedSettings(MethodSettings):
+    """The settings of the learner. An epoch is a fold; those of SGD, batches and views are not used."""
+
+    learner: Literal["auto", "extra_trees", "random_forest", "hist_gradient_boosting"] = setting(
+        "auto",
+        "the classifier of scikit-learn that is trained in each fold; auto takes extra_trees or hist_gradient_boosting,"
+        " whichever predicts more of the given labels of the first fold",
+    )
+    num_trees: int = setting(50, "trees of a forest, in each fold", low=1)
+    num_rounds: int = setting(100, "rounds of boosting in each fold, at most: it stops early", low=1)
+    min_leaf: int = setting(3, "rows in a leaf of a forest, at least; with very many rows, more", low=1)
+
+    def check(self) -> None:
+        """Raise InputError unless there are two folds or more."""
+        super().check()
+        if self.epochs < 2:
+            raise InputError(f"epochs is {self.epochs}: an epoch is a fold, and there must be at least 2")
+
+
+class CrossFitted(Method):
+    """Trees of scikit-learn, cross-fitted."""
+
+    settings = CrossFittedSettings
+    needs_vectors = True
+
+    def phases(self, s: CrossFittedSettings) -> tuple[Phase, ...]:
+        """One fold after the other; only the last epoch may be kept, since the model is that of all folds."""
+        return Phase("folds", s.epochs - 1, selects=False), Phase("finish", 1)
+
+    def start(self, state: State, sets: TrainingSets, s: CrossFittedSettings) -> None:
+        """Assign the folds. Raises InputError unless the data are vectors and the net is trees."""
+        from dividemix.methods.fold_heads import fold_of
+
+        data, num_classes = _vectors(sets.train), len(_trees(state).bias)
+        # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
+        state.buffers["folds"] = fold_of(data.whole, s.epochs)
+        uniform = -torch.tensor(float(num_classes), dtype=torch.float64).log()
+        state.buffers["learner"] = torch.zeros((), dtype=torch.int64)  # the chosen one of CANDIDATES
+        state.buffers["log_probs"] = uniform.repeat(len(data.whole), num_classes)
+
+    def epoch(self, state: State, sets: TrainingSets, s: CrossFittedSettings) -> EpochReport:
+        """Train on all folds but one; add the trees to the net; after the last fold, estimate the noise."""
+        from dividemix.methods.tree_learners import joined, log_probs, trained, tree_tensors
+
+        data, net, fold = _vectors(sets.train), _trees(state), state.epoch
+        positions, labels = data.positions.cpu(), data.labels.cpu()
+        is_outside = (state.buffers["folds"] == fold).cpu()
+        trains = ~is_outside[positions]
+        if len(labels[trains].unique()) < 2:
+            raise InputError(f"fold {fold + 1} of {s.epochs} leaves one class to train on: set fewer epochs")
+        features = data.features.cpu().numpy()
+        learner = CANDIDATES[int(state.buffers["learner"])] if s.learner == "auto" else s.learner
+        if s.learner == "auto" and fold == 0:
+            right = [_num_right(one, s, features, labels, trains) for one in CANDIDATES]
+            state.buffers["learner"].fill_(right.index(max(right)))
+            learner = CANDIDATES[right.index(max(right))]
+        model = trained(learner, s, features[trains], labels[trains].numpy(), fold)
+        outside = data.whole.cpu()[is_outside].numpy()
+        state.buffers["log_probs"][is_outside] = log_probs(model, outside, len(net.bias))
+        with torch.no_grad():
+            existing = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
+            net.grow(joined(existing, tree_tensors(model, len(net.bias))))
+        predicted, is_last = state.buffers["log_probs"][positions], fold == s.epochs - 1
+        figures = {"noise_rate": _take_noise_out(net, predicted, labels)} if is_last else {}
+        judged = torch.ones_like(trains) if is_last else ~trains
+        losses = -predicted.gather(1, labels[:, None])[judged]
+        return EpochReport({"loss": [losses.mean().item() if len(losses) else 0.0]}, figures=figures)
+
+    def judge(self, state: State, data: TrainingData, s: CrossFittedSettings) -> Judgement:
+        """Probabilities of the true labels, given the samples and their labels, by trees that did not see them."""
+        with torch.no_grad():
+            predicted, given = state.buffers["log_probs"][_vectors(data).positions.cpu()], data.labels.cpu()
+            probs = _true_probs(_trees(state), predicted, given)
+            losses = -predicted.gather(1, given[:, None]).T
+            clean_prob = probs.gather(1, given[:, None]).T.clamp(0, 1)
+        return Judgement(probs.float(), losses, clean_prob)
+
+
+def _num_right(learner: str, s: CrossFittedSettings, features: NDArray[Any], labels: Tensor, trains: Tensor) -> int:
+    """How many given labels of the first fold a learner predicts, trained on the other folds."""
+    from dividemix.methods.tree_learners import trained
+
+    model = trained(learner, s, features[trains], labels[trains].numpy(), 0)
+    outside = features[~trains]
+    return int((model.predict(outside) == labels[~trains].numpy()).sum()) if len(outside) else 0
+
+
+def _take_noise_out(net: Trees, predicted: Tensor, given: Tensor) -> float:
+    """Set sharpness and noise matrix of the net by log-probabilities (N, C) of given labels (N,); return the noise."""
+    from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, without_noise
+
+    with torch.no_grad():
+        likelihoods = [_sharpened(predicted, k).gather(1, given[:, None]).mean().item() for k in _SHARPNESS]
+        net.sharpness.fill_(_SHARPNESS[likelihoods.index(max(likelihoods))])
+        sharp = _sharpened(predicted, net.sharpness.item())
+        first = first_matrix(sharp, given)
+        # The first overstates the noise, the second understates it where trees are never sure.
+        matrix = between(first, better_matrix(without_noise(sharp, first), given, first))
+        net.matrix.copy_(matrix)
+        probs = _true_probs(net, predicted, given)
+    return 1 - probs.gather(1, given[:, None]).mean().item()
+
+
+def _true_probs(net: Trees, predicted: Tensor, given: Tensor) -> Tensor:
+    """P(true label | sample, given label) (N, C) from log-probabilities (N, C), out of sample, of given labels (N,)."""
+    from dividemix.methods.noise_matrix import true_label_probs, without_noise
+
+    matrix = net.matrix.double().cpu().clamp(min=1e-12)
+    return true_label_probs(without_noise(_sharpened(predicted, net.sharpness.item()), matrix), given, matrix)
+
+
+def _sharpened(log_probs: Tensor, factor: float) -> Tensor:
+    return torch.log_softmax(factor * log_probs, dim=1)
+
+
+def _trees(state: State) -> Trees:
+    """The net. Raises InputError if it is another one."""
+    from dividemix.nets.trees import Trees
+
+    net = state.nets[0]
+    if not isinstance(net, Trees):
+        raise InputError("method cross_fitted needs net trees: set net to trees")
+    return net
+
+
+def _vectors(data: TrainingData) -> FeatureData:
+    """The data. Raises InputError unless they are vectors."""
+    from dividemix.data.features import FeatureData
+
+    if not isinstance(data, FeatureData):
+        raise InputError("method cross_fitted needs vectors, and these are images: set method to robust")
+    return data
+
+
+METHOD = CrossFitted()
