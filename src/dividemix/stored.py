@@ -86,6 +86,21 @@ def digest_of(content: bytes, about: Any = None) -> str:
     return digest.hexdigest()
 
 
+def digest_of_file(path: Path, about: Any = None) -> str:
+    """The digest of a file's content, of any length, as `digest_of`.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    digest.update(json.dumps(about, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
 def check_shape(value: Any, shape: Any, where: str = "") -> None:
     """Raise ValueError unless a value of JSON has the shape of a type; the message says where it has not."""
     origin, arguments = typing.get_origin(shape), typing.get_args(shape)

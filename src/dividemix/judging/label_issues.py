@@ -7,6 +7,9 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +18,11 @@ from numpy.typing import NDArray
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
 from dividemix.errors import InputError
+from dividemix.judging.issue_parquet import write_parquet
 from dividemix.judging.odd_samples import OddSamples
 from dividemix.methods.method import Judgement
 
+_LINES = 10_000  # of a block of label_issues.csv
 _TEXT_LENGTH = 300  # characters of a text in label_issues.csv
 
 
@@ -39,19 +44,19 @@ class LabelIssues:
     def __repr__(self) -> str:
         return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
 
-    @property
+    @cached_property
     def predicted(self) -> NDArray[np.int64]:
         """(N,): the suggested label."""
         predicted: NDArray[np.int64] = self.pred_probs.argmax(axis=1)
         return predicted
 
-    @property
+    @cached_property
     def label_score(self) -> NDArray[np.float32]:
         """(N,): the probability of the given label, low is bad. cleanlab calls it self-confidence."""
         score: NDArray[np.float32] = self.pred_probs[np.arange(len(self.labels)), self.labels]
         return score
 
-    @property
+    @cached_property
     def is_label_issue(self) -> NDArray[np.bool_]:
         """(N,): where the clean probability is below a half, and the networks predict another label.
 
@@ -61,7 +66,7 @@ class LabelIssues:
         issue: NDArray[np.bool_] = (self.clean_prob.mean(axis=0) < 0.5) & (self.predicted != self.labels)
         return issue
 
-    @property
+    @cached_property
     def order(self) -> NDArray[np.int64]:
         """(N,): sample indices, flagged ones first, each group by score."""
         return np.lexsort((self.label_score, ~self.is_label_issue))
@@ -130,15 +135,28 @@ class LabelIssues:
             writer.writerow([as_field(name), *line])
         return text.getvalue()
 
+    def to_parquet(self, path: Path | str) -> None:
+        """Write the lines of label_issues.csv to a .parquet file. Raises InputError if pyarrow is missing."""
+        write_parquet(self.rows(), Path(path))
+
     def to_csv(self) -> str:
         """The text of label_issues.csv."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        for number, row in enumerate(self.rows()):
-            if number == 0:
-                writer.writerow(row)  # the names of the columns
-            writer.writerow(_written(value) for value in row.values())
-        return text.getvalue()
+        return "".join(self.csv_blocks())
+
+    def csv_blocks(self) -> Iterator[str]:
+        """The text of label_issues.csv in blocks of lines, because that of a million samples is long."""
+        rows = self.rows()
+        block = list(islice(rows, _LINES))
+        yield _csv([list(block[0])] if block else [])  # the names of the columns
+        while block:
+            yield _csv([[_written(value) for value in row.values()] for row in block])
+            block = list(islice(rows, _LINES))
+
+
+def _csv(lines: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
 
 
 def _shortened(text: str) -> str:

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from dividemix.errors import InputError
-from dividemix.stored import MAX_BYTES, digest_of, read_bytes, read_json
+from dividemix.stored import digest_of_file, read_json
 
 _NOT_RESULTS = ("digest", "seconds")  # equal trainings do not take equal times
 
 
-def results_digest(summary: Mapping[str, Any], issues: bytes) -> str:
-    """The digest of a summary and of the content of label_issues.csv."""
-    return digest_of(issues, {name: value for name, value in summary.items() if name not in _NOT_RESULTS})
+def results_digest(summary: Mapping[str, Any], issues: Path) -> str:
+    """The digest of a summary and of label_issues.csv. Raises InputError if that cannot be read."""
+    return digest_of_file(issues, {name: value for name, value in summary.items() if name not in _NOT_RESULTS})
 
 
 def check_results(run: Path) -> None:
@@ -24,9 +24,7 @@ def check_results(run: Path) -> None:
     if not path.is_file():
         return
     summary = read_json(path, dict[str, Any])
-    if "digest" in summary and summary["digest"] != results_digest(
-        summary, read_bytes(run / "label_issues.csv", MAX_BYTES)
-    ):
+    if "digest" in summary and summary["digest"] != results_digest(summary, run / "label_issues.csv"):
         raise InputError(
             f"{run}: summary.json or label_issues.csv is not what was written: dividemix resume {run} writes both again"
         )

@@ -13,6 +13,7 @@ from dividemix.algorithm.divide import clean_probability, normalise
 from dividemix.algorithm.sample_losses import evaluated, label_losses
 from dividemix.algorithm.settings import MixtureName
 from dividemix.data.training_data import TrainingData
+from dividemix.engine.large_tensor import large_tensor
 from dividemix.engine.state import State
 from dividemix.errors import OtherOpinionWarning
 from dividemix.methods.method import Judgement
@@ -42,7 +43,7 @@ def evaluate(state: State, data: TrainingData, samples: Tensor, *, keep_probs: b
         rival_losses[:, place] = label_losses(log_probs, others)
         if keep_probs:
             if pred_probs is None:
-                pred_probs = torch.empty(len(samples), log_probs.shape[2], device="cpu")
+                pred_probs = large_tensor(len(samples), log_probs.shape[2])
             pred_probs[place] = log_probs.exp().mean(dim=0).float().cpu()
     return Evaluation(losses.cpu(), rivals.cpu(), rival_losses.cpu(), pred_probs)
 

@@ -79,7 +79,7 @@ def _probs(file: Path, num_samples: int, num_classes: int) -> NDArray[np.float32
         probs = np.load(file, mmap_mode="r", allow_pickle=False)
         if probs.shape != (num_samples, num_classes) or probs.dtype != np.float32:
             raise ValueError(f"{probs.dtype} of shape {probs.shape}")
-        if not ((probs >= 0) & (probs <= 1)).all():
+        if not (probs.min() >= 0 and probs.max() <= 1):  # NaN too is refused
             raise ValueError("a probability is not in [0, 1]")
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{file}: missing or damaged ({' '.join(str(error).split())[:200]})") from error

@@ -2,7 +2,7 @@
 
 config.yaml  choices.json  env.json  noise.json  skipped.csv  notes.json  data.npz  metrics.jsonl
 checkpoints/{last,best}/
-and at the end: model/  label_issues.csv  pred_probs.npy  report.html  summary.json
+and at the end: model/  label_issues.csv  label_issues.parquet  pred_probs.npy  report.html  summary.json
 """
 
 import csv
@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.data.source import Skipped, Source
@@ -30,6 +31,7 @@ from dividemix.engine import processes
 from dividemix.engine.processor import num_cores, processor_name
 from dividemix.errors import START_AGAIN, InputError, OtherProcessorWarning, advised
 from dividemix.foreign import refuse_foreign
+from dividemix.judging.issue_parquet import has_pyarrow
 from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.odd_samples import duplicates_csv
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
@@ -38,6 +40,9 @@ from dividemix.meant import or_meant_path
 from dividemix.planning.job import Job, read_settings
 from dividemix.stored import MAX_BYTES, MAX_JSON_BYTES, parse_json, read_bytes, read_json
 from dividemix.version import __version__
+
+MANY_LINES = 100_000  # a longer label_issues.csv is also written as .parquet
+_ROWS = 4096  # of an array that are written at a time
 
 
 class RunDirectory:
@@ -193,13 +198,25 @@ class RunDirectory:
     def write_issues(self, issues: LabelIssues) -> None:
         """Write label_issues.csv, near_duplicates.csv if there are any, and pred_probs.npy.
 
-        Row i of the last belongs to line i of the first, worst first.
+        Row i of the last belongs to line i of the first, worst first. Many lines are also written as .parquet.
         """
-        atomic.write_text(self.path / "label_issues.csv", issues.to_csv())
+        with atomic.replacing(self.path / "label_issues.csv") as file:
+            for block in issues.csv_blocks():
+                file.write(block.encode())
+        if len(issues.labels) >= MANY_LINES and has_pyarrow():
+            issues.to_parquet(self.path / "label_issues.parquet")
         if (duplicates := duplicates_csv(issues)) is not None:
             atomic.write_text(self.path / "near_duplicates.csv", duplicates)
         with atomic.replacing(self.path / "pred_probs.npy") as file:
-            np.save(file, issues.pred_probs[issues.order])
+            write_rows(file, issues.pred_probs, issues.order)
+
+
+def write_rows(file: BinaryIO, array: NDArray[np.float32], order: NDArray[np.int64]) -> None:
+    """Write the rows of an array in an order as an .npy file; no second copy of the array is made."""
+    shape = (len(order), *array.shape[1:])
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    for start in range(0, len(order), _ROWS):
+        file.write(np.ascontiguousarray(array[order[start : start + _ROWS]], dtype="<f4").tobytes())
 
 
 def environment(device: torch.device) -> dict[str, Any]:

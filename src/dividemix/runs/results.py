@@ -25,7 +25,7 @@ def write_results(run: "Run") -> None:
     atomic.write_text(path / "noise_matrix.csv", issues.matrix_csv())
     atomic.write_text(path / "metrics.csv", metrics_csv(run.rows))
     atomic.write_text(path / "model" / "README.md", model_card(run, summary))
-    digest = results_digest(summary, (path / "label_issues.csv").read_bytes())
+    digest = results_digest(summary, path / "label_issues.csv")
     run.directory.write_json("summary.json", {**summary, "digest": digest})
 
 
