@@ -82,7 +82,7 @@ def _measure(num_samples: int, num_features: int, num_classes: int) -> dict[str,
         for net in nets:  # trained: each class by its centre
             net.weight.data = torch.from_numpy(centres)
             net.bias.data = -0.5 * net.weight.data.square().sum(dim=1)
-        state = State.start(nets, s)
+        state = State.start(list[torch.nn.Module](nets), s)
         data = FeatureData(
             vectors, given, mean=np.zeros(num_features, np.float32), std=np.ones(num_features, np.float32), device="cpu"
         )

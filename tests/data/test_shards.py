@@ -180,7 +180,7 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
 
 def test_shards_without_labels_say_what_is_needed(tmp_path: Path) -> None:
     write_tar(tmp_path / "a.tar", sample(1, None) + sample(2, None))
-    with pytest.raises(InputError, match=r"a\.tar/0001\.png: no label: each image needs key\.cls, or key\.json"):
+    with pytest.raises(InputError, match=r"a\.tar/0001\.png: no label: each image of a \.tar shard needs key\.cls"):
         read_source(str(tmp_path))
 
 

@@ -63,7 +63,7 @@ def _listing(settings: Mapping[str, Any]) -> Listing | None:
         return train
     shards = find_shards(data)
     if shards is not None:
-        return list_shards(shards, label_column=settings.get("label_column", "label"))[0]
+        return list_shards(shards, path_column=settings["path_column"], label_column=settings["label_column"])[0]
     path = Path(data)
     if path.is_dir():
         return list_folder(path)[0]

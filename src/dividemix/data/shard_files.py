@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Hashable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -54,6 +54,12 @@ class LocalShard:
         except (OSError, ValueError) as error:
             raise InputError(f"{self.name}: cannot be read: {getattr(error, 'strerror', error)}") from error
 
+    @cached_property
+    def _version(self) -> Hashable:
+        """What tells this file from another that takes its name later."""
+        found = self.path.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
     def open(self) -> BinaryIO:
         """The file, buffered."""
         return self.path.open("rb", buffering=1 << 16)
@@ -61,25 +67,19 @@ class LocalShard:
     def read(self, offset: int, size: int) -> bytes:
         """A part of the content, from a file that stays open; threads may read at the same time."""
         try:
-            content = _opened(self.path).read(offset, size)
+            content = _opened(self.path, self._version).read(offset, size)
         except OSError as error:
             raise UnreadableImage(f"{self.name} cannot be read: {error.strerror or error}") from error
         if len(content) < size:
-            raise UnreadableImage(f"{self.name} is shorter than before")
+            raise UnreadableImage(f"{self.name} is shorter than before") from OSError(5, "too short")
         return content
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalShard) and other.path == self.path
-
-    def __hash__(self) -> int:
-        return hash(self.path)
 
 
 class _Open:
     """An open file. It is closed when nobody uses it any more, also if another thread has just read from it."""
 
-    def __init__(self, path: Hashable):
-        self._descriptor = os.open(str(path), os.O_RDONLY)
+    def __init__(self, path: Path):
+        self._descriptor = os.open(path, os.O_RDONLY)
 
     def read(self, offset: int, size: int) -> bytes:
         return os.pread(self._descriptor, size, offset)
@@ -90,5 +90,6 @@ class _Open:
 
 
 @lru_cache(maxsize=200)  # a process may have about a thousand files open
-def _opened(path: Hashable) -> _Open:
+def _opened(path: Path, version: Hashable) -> _Open:
+    del version  # another version is another file
     return _Open(path)

@@ -30,6 +30,7 @@ from dividemix.data.readers.shards import list_shards
 from dividemix.data.readers.table import list_table
 from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.readers.vote_columns import VoteColumns
+from dividemix.data.remote_files import is_remote
 from dividemix.data.source import Source
 from dividemix.errors import InputError
 from dividemix.meant import nearest, nearest_path
@@ -255,14 +256,15 @@ def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
             raise InputError(f"test {data}: a test set must be a folder or a file of your own")
         shards = find_shards(data)
         if shards is not None:
-            return list_shards(shards, label_column=columns.get("label_column", "label"))
+            names = ("path_column", "label_column")
+            return list_shards(shards, **{name: columns[name] for name in names if name in columns})
         return list_folder(Path(data))
     return _TABLES[_suffix(data)](Path(data), **columns)
 
 
 def _check_exists(data: str, option: str = "") -> None:
     """Raise InputError unless the data, given as that option, is an existing folder or file of a known kind."""
-    if is_pattern(data) or is_compressed(data):
+    if is_pattern(data) or is_compressed(data) or is_remote(data):
         return  # find_shards reports what is wrong
     kinds = (*_TABLES, *ARROW, ".jsonl", ".npy", ".npz", ".tar")
     known = f"a folder with one subfolder for each class, or a {', '.join(kinds[:-1])} or {kinds[-1]} file"
@@ -286,8 +288,8 @@ def _refuse_same(data: str, test: str) -> None:
 
 
 def _suffix(data: str) -> str:
-    """The extension of a file in lower case; empty for a folder and for a pattern of shards."""
-    return "" if is_pattern(data) or os.path.isdir(data) else Path(data).suffix.lower()  # noqa: PTH112 (as above)
+    """The extension of a file in lower case; empty for a folder, a pattern and an address."""
+    return "" if is_pattern(data) or is_remote(data) or os.path.isdir(data) else Path(data).suffix.lower()  # noqa: PTH112 (as above)
 
 
 _TABLES: dict[str, Callable[..., tuple[Listing, Listing | None]]] = {

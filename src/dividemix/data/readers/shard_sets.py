@@ -9,6 +9,7 @@ from typing import Literal
 
 from dividemix.data.classes import natural_sorted, printable
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
+from dividemix.data.remote_files import find_files, is_remote, named_file, refusing
 from dividemix.data.shard_files import LocalShard, ShardFile
 from dividemix.errors import InputError
 
@@ -43,13 +44,15 @@ def is_compressed(data: str) -> bool:
 
 
 def find_shards(data: str) -> ShardSet | None:
-    """The shards of a folder, a pattern or a .tar file; None for other data.
+    """The shards of a folder, a pattern, a .tar file, or the address of one of these; None for other data.
 
     A file whose name, or whose folder, has a word such as test or val is to test on, if others are to train on. Raises
     InputError if a shard is missing or compressed.
     """
     if is_compressed(data):
         raise InputError(f"{data}: a compressed .tar file cannot be read by position: decompress it, and give the .tar")
+    if is_remote(data):
+        return _of_address(data)
     if is_pattern(data):
         return _of_pattern(data)
     path = Path(data)
@@ -106,6 +109,32 @@ def _of_pattern(data: str) -> ShardSet:
     folder = Path(os.path.commonpath([str(Path(name).parent) for name in names]))
     found: dict[str, ShardFile] = {Path(name).relative_to(folder).as_posix(): LocalShard(Path(name)) for name in names}
     return shard_set(data, found, _reader(folder))
+
+
+def _of_address(data: str) -> ShardSet:
+    """The shards of an address: a file, a pattern with braces, or a folder."""
+    kinds = tuple(f".{kind}" for kind in KINDS)
+    if data.lower().endswith(kinds):
+        found: dict[str, ShardFile] = {name.rpartition("/")[2]: named_file(name) for name in expanded(data)}
+        return shard_set(data, found, lambda _: None)
+    every = find_files(data)
+    found = {name: file for name, file in every.items() if _is_shard_name(name) and name.lower().endswith(kinds)}
+    if not found:
+        raise InputError(f"{data}: has no .tar or .parquet files: give the address of shards, or of their folder")
+
+    def text_of(name: str) -> str | None:
+        if name not in every:
+            return None
+        with refusing(f"{data}/{name}"), every[name].open() as file:
+            return file.read(1 << 20).decode("utf-8-sig")
+
+    return shard_set(data, found, text_of)
+
+
+def _is_shard_name(name: str) -> bool:
+    """Whether a file of a folder is in it, in a folder of a split, or in the folder `data`."""
+    folder, _, file = name.rpartition("/")
+    return not file.startswith(".") and folder.lower() in ("", "data", *TRAIN_NAMES, *TEST_NAMES)
 
 
 def _matching(pattern: str) -> list[Path]:

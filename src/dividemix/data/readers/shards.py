@@ -1,6 +1,7 @@
 """Read shards: many images in each .tar or .parquet file, listed from their indices. No image is opened."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.image_files import MadeWhenRead
 from dividemix.data.listing import Listing
+from dividemix.data.readers.parquet_shards import classes_of, index_parquet
 from dividemix.data.readers.shard_sets import ShardSet
 from dividemix.data.readers.tar_shards import index_tar
 from dividemix.data.shard_files import ShardFile
@@ -20,26 +22,32 @@ from dividemix.errors import InputError
 Indexed = tuple[ShardFile, ShardIndex]
 
 
-def list_shards(shards: ShardSet, *, label_column: str = "label") -> tuple[Listing, Listing | None]:
+def list_shards(
+    shards: ShardSet, *, path_column: str = "path", label_column: str = "label"
+) -> tuple[Listing, Listing | None]:
     """The images to train on and, if some shards are for testing, those to test on.
+
+    `label_column` is the field of a .json file in a .tar shard; both are columns of .parquet shards.
 
     Raises:
         InputError: if a shard cannot be read, or no image has a label.
     """
-    index = partial(_INDEX[shards.kind], label_column=label_column)
+    index: Callable[[ShardFile], Indexed]
+    if shards.kind == "tar":
+
+        def index(shard: ShardFile) -> Indexed:
+            return shard, index_tar(shard, label_column)
+
+    else:
+        index = partial(index_parquet, path_column=path_column, label_column=label_column)
+        if shards.classes is None:
+            found = classes_of(next(iter(shards.train.values())), path_column, label_column)
+            shards = replace(shards, classes=None if found is None else tuple(found))
     listings = [_listing(shards, part, index) for part in (shards.train, shards.test) if part]
     return listings[0], listings[1] if shards.test else None
 
 
-def _index_tar(name: str, shard: ShardFile, label_column: str) -> Indexed:
-    del name
-    return shard, index_tar(shard, label_column)
-
-
-_INDEX: dict[str, Callable[..., Indexed]] = {"tar": _index_tar}
-
-
-def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[..., Indexed]) -> Listing:
+def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[[ShardFile], Indexed]) -> Listing:
     """The images of some shards: those with a label, in the order of the shards."""
     files: list[ShardFile] = []
     places: list[NDArray[np.int64]] = []  # (2, n) of each shard: offsets and sizes
@@ -48,7 +56,7 @@ def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[..
     truths: list[str | None] = []
     problems: dict[int, str] = {}
     ignored: list[Skipped] = []
-    for shard, (file, found) in zip(part, map_each(lambda item: index(*item), list(part.items())), strict=True):
+    for shard, (file, found) in zip(part, map_each(index, list(part.values())), strict=True):
         problems |= {len(names) + at: why for at, why in found.problems.items()}
         names += [f"{shard}/{name}" for name in found.names]
         labels += found.labels
@@ -87,7 +95,7 @@ def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[..
     )
 
 
-_REMEDY = "each image needs key.cls, or key.json with the label in the field that label_column names"
+_REMEDY = "each image of a .tar shard needs key.cls, or key.json with the label in the field that label_column names"
 
 
 def _named(values: Sequence[str | None], classes: Sequence[str]) -> list[str | None]:
