@@ -10,6 +10,8 @@ from workshop import fail, succeed
 
 import dividemix
 from dividemix.cli import main
+from dividemix.report.of_files import content_of_files
+from dividemix.report.run_rows import run_rows
 
 
 @pytest.fixture
@@ -50,6 +52,26 @@ def test_a_table_is_trained_and_new_rows_are_predicted(table: Path) -> None:
     assert model.predict({"size": 3, "colour": "red"}).tolist() == ["big"]
 
 
+def test_labels_are_reviewed_and_corrected_by_the_key_of_their_row(table: Path) -> None:
+    """The labels of two rows are exchanged: both are found, shown with their columns, and put right."""
+    lines = table.read_text().splitlines()
+    worst = [i for i, line in enumerate(lines) if ",red,big" in line and float(line.split(",")[1] or 0) > 1][:2]
+    wrong = [line.replace("big", "small") if i in worst else line for i, line in enumerate(lines)]
+    table.write_text("\n".join(wrong) + "\n")
+    succeed("table.csv", "--target", "label", "--key", "name", "--out", "run")
+    content = content_of_files(Path("run"))
+    shown = run_rows(Path("run"), content)
+    assert shown is not None
+    by_key = dict(zip(content.paths or (), shown, strict=True))
+    name, size, colour, _ = wrong[worst[0]].split(",")
+    assert [cell[:2] for cell in by_key[name]["cells"]] == [["size", f"{float(size):.6g}"], ["colour", colour]]
+    page = Path("run/report.html").read_text()
+    assert '"kind":"row"' in page.replace(" ", "")
+    assert main(["relabel", "table.csv", "--run", "run", "--accept_above", "0.5"]) == 0
+    corrected = Path("table_corrected.csv").read_text().splitlines()
+    assert all(corrected[i] == lines[i] for i in worst)
+
+
 def test_a_program_that_was_exported_takes_a_number_for_each_column(table: Path) -> None:
     succeed("table.csv", "--target", "label", "--drop_columns", "name", "--out", "run")
     assert main(["export", "run", "--format", "pt2", "--out", "model.pt2"]) == 0  # it compares both, or fails
@@ -59,7 +81,7 @@ def test_mistakes_are_one_line(table: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no column 'lable'" in fail(capsys, ["train", "table.csv", "--target", "lable"])
     assert "has no meaning without target" in fail(capsys, ["train", "table.csv", "--numeric", "size"])
     both = ["train", "table.csv", "--target", "label", "--text_column", "name"]
-    assert "target and text_column are both given" in fail(capsys, both)
+    assert "text_column are both given" in fail(capsys, both)
     assert "'colour' is numeric, but has" in fail(
         capsys, ["train", "table.csv", "--target", "label", "--numeric", "colour"]
     )

@@ -62,5 +62,5 @@ def test_other_tables_of_texts_are_refused(tmp_path: Path, name: str) -> None:
 
 def test_without_the_column_of_texts_the_message_names_the_setting(tmp_path: Path) -> None:
     (tmp_path / "news.csv").write_text(TABLE)
-    with pytest.raises(InputError, match="no path: for a table of texts, name their column by text_column"):
+    with pytest.raises(InputError, match="no path: for a table of texts, name their column by text_column; for rows"):
         relabel(tmp_path / "news.csv", [one(1, "sport", "food")], tmp_path / "out.csv", label_column="topic")

@@ -590,11 +590,14 @@ def test_texts_and_rows_can_be_shown_too(browser: Any, open_page: Callable[..., 
     """Hostile ones stay text."""
     content = dataclasses.replace(invented_content(np.arange(20) % 2, ("a", "b")), is_issue=np.ones(20, bool))
     order = np.lexsort((content.label_score, ~content.is_issue)).tolist()
-    columns = [(f"column {i} {HOSTILE[0]}", HOSTILE[i % len(HOSTILE)]) for i in range(9)]
+    columns = [(f"column {i} {HOSTILE[0]}", HOSTILE[i % len(HOSTILE)], i == 8) for i in range(9)]
     open_page(content, lambda i: text(HOSTILE[1] * 30) if i == order[0] else row(columns))
     cards = browser.find_elements(By.CLASS_NAME, "card")
     assert HOSTILE[1] in cards[0].text
-    assert len(cards[1].find_elements(By.CSS_SELECTOR, ".cells > span")) == 6
+    cells = cards[1].find_elements(By.CSS_SELECTOR, ".cells > span")
+    assert len(cells) == 6
+    assert cells[0].get_attribute("class") == "unusual"
+    assert cells[0].text.startswith("column 8")
     button(browser, "Start reviewing").click()
     press(browser, "z")
     assert browser.find_element(By.CSS_SELECTOR, "#large .text").text == HOSTILE[1] * 30

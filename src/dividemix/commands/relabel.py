@@ -16,6 +16,8 @@ _COLUMNS = {
     "path_column": "image paths [path",
     "label_column": "labels [label",
     "text_column": "texts, if the samples are texts [none",
+    "target": "labels, if the samples are the rows [none",
+    "key": "names of the rows, if the samples are the rows [none",
 }
 
 
@@ -66,8 +68,8 @@ def _relabel(arguments: argparse.Namespace) -> int:
     applied = without_ambiguous(decided) if arguments.drop_ambiguous else decided
     columns = _columns(arguments)
     if arguments.copy_to is not None:
-        if columns.pop("text_column", None) is not None:
-            raise InputError("--copy_to is for images, the samples are texts: give --out instead")
+        if {"text_column", "target"} & columns.keys():
+            raise InputError("--copy_to is for images, the samples are texts or rows: give --out instead")
         num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns, image_root=arguments.image_root)
         print(f"{arguments.copy_to}: {counted(num_images, 'image')}; {_words(numbers)}")
         return 0

@@ -29,14 +29,15 @@ def _review(arguments: argparse.Namespace) -> int:
     from dividemix.report.of_files import content_of_files
     from dividemix.report.review_server import ReviewServer
     from dividemix.report.run_pictures import run_pictures
+    from dividemix.report.run_rows import run_rows
     from dividemix.report.run_texts import run_texts
 
     run: Path = arguments.run
     if not 0 <= arguments.port < 65536:
         raise InputError(f"port is {arguments.port}: must be from 0 to 65535")
     content = content_of_files(run)
-    texts = run_texts(run, content, arguments.data)
-    shown = run_pictures(run, content, arguments.data) if texts is None else texts
+    written = run_texts(run, content, arguments.data) or run_rows(run, content, arguments.data)
+    shown = run_pictures(run, content, arguments.data) if written is None else written
     suggested = content.probs.argmax(axis=1)
     samples = {
         int(index): Sample(

@@ -86,6 +86,13 @@ class Material:
         return tuple(np.asarray(self.encoding.images.train_images).tolist())
 
     @property
+    def table(self) -> NDArray[Any] | None:
+        """The rows (N,) of a table that the vectors were computed from; None for other samples."""
+        if self.encoding is None or self.encoding.images.kind != "rows":
+            return None
+        return np.asarray(self.encoding.images.train_images)
+
+    @property
     def labels(self) -> NDArray[np.int64]:
         """Given labels (N,)."""
         labels: NDArray[np.int64] = self.everything.labels.cpu().numpy()

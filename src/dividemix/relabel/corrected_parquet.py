@@ -30,7 +30,7 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
     changes = by_path(decided, named, table, own_images)
     for row, one in changes.items():
         if one.changes:
-            values[row] = _value(one, known, classes, is_number, table)
+            values[row] = new_value(one, known, classes, is_number, table)
     try:
         column = arrow.array(values, type=field.type)
     except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -45,7 +45,7 @@ def corrected_parquet(table: Path, decided: Sequence[Correction], path_column: s
     return file.getvalue()
 
 
-def _value(
+def new_value(
     correction: Correction, known: Mapping[str | None, Any], classes: list[str] | None, is_number: bool, table: Path
 ) -> Any:
     """The new label as a value of the column; `known` maps the classes in the column to their values."""

@@ -21,6 +21,7 @@ from dividemix.errors import InputError
 from dividemix.meant import or_meant_path
 from dividemix.relabel.corrected_coco import corrected_coco
 from dividemix.relabel.corrected_parquet import corrected_parquet
+from dividemix.relabel.corrected_rows import corrected_rows, kind_of_rows
 from dividemix.relabel.corrected_texts import corrected_texts, kind_of_texts
 from dividemix.relabel.corrections import FOREIGN, Correction, by_path, check_agreement, check_given, class_number
 from dividemix.relabel.decisions import read_decisions
@@ -57,6 +58,8 @@ def relabel(
     path_column: str = "path",
     label_column: str = "label",
     text_column: str | None = None,
+    target: str | None = None,
+    key: str | None = None,
     overwrite: bool = False,
 ) -> Relabelled:
     """Write the content of `data` with the corrected labels to `out`; `dividemix train OUT` reads it.
@@ -64,16 +67,20 @@ def relabel(
     `corrections` are a file of them, or what was read from one. Deleted samples are left out, ambiguous ones keep their
     label. A .csv or .tsv table keeps all bytes of the records whose label does not change. A .parquet table keeps its
     other columns and its metadata, an .npz file its other arrays. With `text_column`, the samples are the texts of a
-    .csv or .tsv table, and a correction is found by its index. For a folder with a subfolder per class, `out` becomes a
-    .csv table of its images, with a column `split` if the folder has test images. Paths in a table are
-    relative to it, so `out` must be in the folder of the table; for a folder of images, in it, next to it or above it.
+    .csv or .tsv table, with `target` the rows of a table, whose names are in `key`: a correction is found by its index.
+    For a folder with a subfolder per class, `out` becomes a .csv table of its images, with a column `split` if the
+    folder has test images. Paths in a table are relative to it, so `out` must be in the folder of the table; for a
+    folder of images, in it, next to it or above it.
     Raises InputError for corrections that do not fit the data, for an `out` from which images cannot be found, and if
     `out` exists with another content, unless `overwrite`.
     """
-    kind = kind_of(data) if text_column is None else kind_of_texts(data)
+    has_paths = text_column is None and target is None
+    kind = kind_of(data) if has_paths else kind_of_rows(data) if text_column is None else kind_of_texts(data)
     decided = read_decisions(corrections) if isinstance(corrections, Path) else list(corrections)
-    _check_out(data, corrections if isinstance(corrections, Path) else None, out, kind, text_column is None)
-    if text_column is not None:
+    _check_out(data, corrections if isinstance(corrections, Path) else None, out, kind, has_paths)
+    if target is not None:
+        content = corrected_rows(data, decided, target, key)
+    elif text_column is not None:
         content = corrected_texts(data, decided, text_column, label_column)
     elif kind in _TABLES:
         content = _TABLES[kind](data, decided, path_column, label_column)
@@ -157,7 +164,8 @@ def _corrected_text(table: Path, decided: Sequence[Correction], path_column: str
     """A .csv or .tsv table in which only the records of changed labels are written again, and deleted ones are gone."""
     text = read_text_table(table, {path_column, label_column})
     if decided and path_column not in text.columns and not any(one.path for one in decided):
-        raise InputError(f"{decided[0].where}: no path: for a table of texts, name their column by text_column")
+        advice = "for a table of texts, name their column by text_column; for rows, name the target"
+        raise InputError(f"{decided[0].where}: no path: {advice}")
     list_table(table, path_column=path_column, label_column=label_column)  # raises unless it is such a table
     path, label = text.columns.index(path_column), text.columns.index(label_column)
     records = [one for one in text.rows() if len(one.fields) == len(text.columns) and one.value(path)]

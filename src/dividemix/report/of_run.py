@@ -11,6 +11,7 @@ from dividemix import atomic
 from dividemix.data.features import FeatureData
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
+from dividemix.data.table_rows import is_numeric
 from dividemix.errors import InputError, counted
 from dividemix.judging.records import RunSummary
 from dividemix.planning.material import Material
@@ -19,6 +20,7 @@ from dividemix.report.content import PageContent, can_add_classes
 from dividemix.report.data_map import data_map
 from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
+from dividemix.report.row_cells import RowCells
 from dividemix.runs.run import Run
 
 
@@ -30,8 +32,10 @@ def write_report(run: Run) -> Path:
     """
     if not run.finished:
         raise InputError(f"{run.directory.path}: the run is not finished; train it to its end first")
-    folder, texts = run.directory.path, run.material.texts
-    if texts is not None:
+    folder, texts, rows = run.directory.path, run.material.texts, run.material.table
+    if rows is not None:
+        content = render(page_content(run), RowCells.of(rows, run.material.labels).shown)
+    elif texts is not None:
         content = render(page_content(run), lambda i: shown.text(texts[i]))
     else:
         pictures = _pictures(run)
@@ -120,6 +124,10 @@ def _samples_fact(material: Material) -> tuple[str, str]:
             "Texts",
             f"{len(material.texts):,}, as vectors of {material.shape[0]:,} numbers by {material.encoding.encoder}",
         )
+    if material.table is not None:
+        names = material.table.dtype.names or ()
+        numeric = sum(is_numeric(material.table, name) for name in names)
+        return "Rows", f"{len(material.table):,} with {numeric} numeric and {len(names) - numeric} categorical columns"
     if material.kind == "vectors":
         encoder = f", by {material.encoding.encoder}" if material.encoding else ""
         return "Vectors", f"{material.shape[0]:,} numbers each{encoder}"

@@ -64,7 +64,7 @@ class Answer(NamedTuple):
 class ReviewServer(ThreadingHTTPServer):
     """The server of one run; `url` is the address of its page. `words` are words for the page, by name.
 
-    `samples` are the pictures of the samples, or their texts.
+    `samples` are the pictures of the samples, or their texts, or what is shown of each.
     """
 
     daemon_threads = True
@@ -72,16 +72,16 @@ class ReviewServer(ThreadingHTTPServer):
     def __init__(
         self,
         content: PageContent,
-        samples: Pictures | Sequence[str],
+        samples: Pictures | Sequence[str | Shown],
         review: Review,
         words: dict[str, str],
         port: int = 0,
     ):
         """Listen on 127.0.0.1. Raises OSError if the port is taken."""
         self._content, self._review, self._words = content, review, words
-        self._texts = None if isinstance(samples, Pictures) else samples
-        longest = max((len(json.dumps(text(one))) for one in self._texts or ()), default=1)
-        self._max_texts = MAX_SHOWN_BYTES // longest  # on a page: the rest would not be shown
+        self._shown = None if isinstance(samples, Pictures) else samples
+        longest = max((len(json.dumps(_as_shown(one))) for one in self._shown or ()), default=1)
+        self._max_shown = MAX_SHOWN_BYTES // longest  # on a page: the rest would not be shown
         self._pictures = samples if isinstance(samples, Pictures) else Pictures({}, lambda _: None)
         self._token = secrets.token_urlsafe(24)
         self._position = {int(row): i for i, row in enumerate(content.sample_rows)}
@@ -138,7 +138,7 @@ class ReviewServer(ThreadingHTTPServer):
 
     def _page(self, first: int) -> Answer:
         """The page of the suspects from a position on."""
-        size = min(PAGE_SIZE, self._max_texts)
+        size = min(PAGE_SIZE, self._max_shown)
         starts = range(0, self._num_suspects, size)
         first = first if first in starts else 0
         revision, decisions = self._review.decisions()
@@ -151,8 +151,8 @@ class ReviewServer(ThreadingHTTPServer):
         return Answer(HTTPStatus.OK, render_served(data).encode(), "text/html; charset=utf-8")
 
     def _show(self, i: int) -> Shown | None:
-        if self._texts is not None:
-            return text(self._texts[i])
+        if self._shown is not None:
+            return _as_shown(self._shown[i])
         index = int(self._content.sample_rows[i])
         has_file = i in self._pictures.files
         if not has_file and self._pictures.pixels(i) is None:
@@ -185,6 +185,10 @@ def _change(one: list[int | str | None]) -> tuple[int, str | None, str]:
         case [int(index), str() | None as action, str(label)] if not isinstance(one[0], bool):
             return index, action, label
     raise InputError("a change must be [index, action, label]")
+
+
+def _as_shown(sample: str | Shown) -> Shown:
+    return text(sample) if isinstance(sample, str) else sample
 
 
 def _json(value: Any) -> Answer:

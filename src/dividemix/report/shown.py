@@ -29,6 +29,6 @@ def text(words: str) -> Shown:
     return {"kind": "text", "text": words[:_TEXT_LENGTH]}
 
 
-def row(cells: Sequence[tuple[str, str]]) -> Shown:
-    """The columns of a table's row: names and values."""
+def row(cells: Sequence[tuple[str, str, bool]]) -> Shown:
+    """The columns of a table's row: names, values, and whether each is unusual."""
     return {"kind": "row", "cells": [list(cell) for cell in cells]}

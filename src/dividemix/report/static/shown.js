@@ -15,8 +15,9 @@ const SHOWN = {
     large: (shown) => h("p", { class: "text", dir: "auto", tabindex: 0 }, shown.text),
   },
   row: {
-    small: (shown) => cells(shown.cells.slice(0, 6)),
-    large: (shown) => cells(shown.cells),
+    // There is room for a few columns: those with unusual values first.
+    small: (shown) => cells([...shown.cells].sort((a, b) => b[2] - a[2]).slice(0, 6)),
+    large: (shown) => h("div", { class: "row", tabindex: 0 }, cells(shown.cells), unusualNote(shown.cells)),
   },
 };
 
@@ -26,9 +27,18 @@ function picture(src, alt) {
   return element;
 }
 
-/** The columns of a row: pairs of a name and a value. */
-function cells(pairs) {
-  return h("span", { class: "cells" }, ...pairs.map(([column, value]) => h("span", {}, h("small", {}, name(column)), " ", name(value))));
+/** The columns of a row: a name, a value, and whether that is unusual among the rows with the same given label. */
+function cells(columns) {
+  return h("span", { class: "cells" }, ...columns.map(cell));
+}
+
+function cell([column, value, isUnusual]) {
+  const shown = value === "" ? h("span", { class: "missing" }, "missing") : name(value);
+  return h("span", isUnusual ? { class: "unusual" } : {}, h("small", {}, name(column)), " ", shown);
+}
+
+function unusualNote(columns) {
+  return columns.some((one) => one[2]) ? h("p", { class: "note" }, "Marked: unusual among the rows with the same given label.") : "";
 }
 
 /** The sample as an element: its picture, its text, its columns, or its number. */
