@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.column_types import RowColumns
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.display import say, watch
 from dividemix.engine.processes import joined, rank
@@ -25,7 +26,8 @@ from dividemix.settings import Field, checked_path
 
 _OF_ARRAYS = (
     *("true_labels", "test", "test_labels", "classes", "annotators", "annotator_column"),
-    *("path_column", "label_column", "features_column", "image_root", "image_size", "memory_gb"),
+    *("path_column", "label_column", "features_column", "text_column"),
+    *("image_root", "image_size", "memory_gb"),
 )
 
 _ARGUMENTS = (
@@ -50,12 +52,13 @@ def train(
     log: str | None = None,
     **settings: Any,
 ) -> Run:
-    """Train on images or vectors with labels that may be wrong, and return the finished run.
+    """Train on images, texts, rows or vectors with labels that may be wrong, and return the finished run.
 
     `data` is what the command line takes: a folder, a table, an .npz file, an .npy file with a file of `labels`, or the
     name of a built-in set. Or it is samples in memory, with `labels`: arrays of images or of vectors (N, D), tensors,
-    lists of paths, of Pillow images or of vectors. Labels may also come with the samples: pairs in a list or in a
-    `Dataset` of torch, a table of pandas or polars, a Hugging Face data set. Then `true_labels`, `test`,
+    lists of paths, of Pillow images, of texts or of vectors. Labels may also come with the samples: pairs in a list or
+    in a `Dataset` of torch, a table of pandas or polars, a Hugging Face data set. With `target`, the rows of a table,
+    or of a list of dicts, are the samples; with `text_column`, a column of texts. Then `true_labels`, `test`,
     `test_labels` and `classes` may be given, too. The run directory keeps a copy of samples in memory. With
     `keep_data=False` it does not, and the run cannot be loaded again. Without `preset`, the preset is chosen by the
     data, as on the command line. `settings` are the flags of the command line by name, such as epochs=20 or
@@ -77,7 +80,9 @@ def train(
         memory_gb = settings.get("memory_gb", 4.0)
         for_encoder = ("image_size",) if settings.get("encoder") else ()  # it resizes the images itself
         taken = [key for key in _OF_ARRAYS if key in settings and key not in for_encoder]
-        source = read_arrays(data, labels, **{key: settings.pop(key) for key in taken})
+        source = read_arrays(
+            data, labels, row_columns=_row_columns(settings), **{key: settings.pop(key) for key in taken}
+        )
         settings["memory_gb"] = memory_gb  # which the copy must fit in, when the run is loaded
         if keep_data and (not source.in_memory or source.num_bytes > memory_gb * 1e9):
             raise InputError("the samples exceed memory_gb: raise it, or keep no copy with keep_data=False")
@@ -119,6 +124,13 @@ def train(
                     pass
             write_report(run)
     return run
+
+
+def _row_columns(settings: dict[str, Any]) -> RowColumns | None:
+    """The columns of a table in memory, taken out of the settings: the run's copy has the rows as they are used."""
+    named = {name: settings.pop(name, None) for name in ("target", "key", "numeric", "categorical", "drop_columns")}
+    texts = {name: ",".join(map(str, one)) if isinstance(one, list | tuple) else one for name, one in named.items()}
+    return RowColumns.of(texts.pop("target"), drop=texts.pop("drop_columns"), **texts)
 
 
 def find_label_issues(

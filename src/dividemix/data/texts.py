@@ -1,6 +1,7 @@
 """Texts (N,) as samples: what is allowed, and what identifies them."""
 
 import hashlib
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 
 from dividemix.errors import InputError
 
+_IMAGES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+
 
 def as_texts(texts: Iterable[str]) -> NDArray[Any]:
     """The texts as an array (N,) of objects: numpy's own arrays of text pad all to the longest."""
@@ -16,6 +19,20 @@ def as_texts(texts: Iterable[str]) -> NDArray[Any]:
     array = np.empty(len(listed), dtype=object)
     array[:] = listed
     return array
+
+
+def are_texts(samples: Any) -> bool:
+    """Whether samples are texts: strings that neither end like an image file nor, the first of them, name a file."""
+    is_list = isinstance(samples, list | tuple) or (isinstance(samples, np.ndarray) and samples.ndim == 1)
+    if not is_list or not len(samples) or not all(isinstance(sample, str) for sample in samples):
+        return False
+    if isinstance(samples, np.ndarray) and samples.dtype == object:
+        return True
+    return not any(sample.lower().endswith(_IMAGES) for sample in samples) and not any(map(_is_file, samples[:20]))
+
+
+def _is_file(name: str) -> bool:
+    return len(name) < 4096 and "\0" not in name and os.path.lexists(name)
 
 
 def check_texts(texts: NDArray[Any], where: str) -> None:

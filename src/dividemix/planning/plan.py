@@ -53,7 +53,8 @@ def make_plan(
     (time.monotonic), choose the number of epochs. Raises InputError if the request or the data is wrong.
     """
     budget = None if minutes is None else Budget.of(minutes, began)
-    draft = make_draft(given, preset=preset, minutes=minutes)
+    is_rows = source is not None and source.kind == "rows"
+    draft = make_draft(given, preset=preset, minutes=minutes, is_rows=is_rows)
     job, preset, choices = draft.job, draft.preset, draft.choices
     from_program = source is not None
     if source is not None:
@@ -75,27 +76,33 @@ def make_plan(
     return Plan(job, preset, choices, source, budget)
 
 
-def make_draft(given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None) -> Plan:
-    """The plan before the data is read. Raises InputError if the request is wrong."""
+def make_draft(
+    given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None, is_rows: bool = False
+) -> Plan:
+    """The plan before the data is read; `is_rows` says that it is the rows of a table in memory.
+
+    Raises InputError if the request is wrong.
+    """
     data, noise = (JOB_FIELDS[name].checked(given.get(name, JOB_FIELDS[name].default)) for name in ("data", "noise"))
     preset = preset or preset_for(data, noise, given.get("encoder"))
     if minutes is not None and (preset != DEFAULT or "epochs" in given):
         other = "epochs" if "epochs" in given else f"preset {preset}"
         raise InputError(f"minutes cannot be used with {other}: remove one of them")
-    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given)))
+    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=is_rows)))
     refuse_unknown_settings(given, method)
     values, scaled = scaled_preset(preset, method, given)
     return Plan(Job.of(values | dict(given)), preset, tuple(scaled))
 
 
-def default_method(preset: str, given: Mapping[str, Any]) -> str:
+def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = False) -> str:
     """The preset's method for a request that names none: that for rows, if it has one and all settings are known to it.
 
     Whether samples are vectors is known only when they are read.
     """
     found = find_preset(preset)
     rows = found.method_for_rows
-    is_for_rows = rows is not None and given.get("target") is not None and known_to(rows, given).keys() == given.keys()
+    is_rows = is_rows or given.get("target") is not None
+    is_for_rows = rows is not None and is_rows and known_to(rows, given).keys() == given.keys()
     return rows if is_for_rows and rows is not None else found.method
 
 

@@ -9,6 +9,7 @@ from dividemix.data.readers.row_table import read_row_table
 from dividemix.errors import InputError
 from dividemix.planning.job import read_settings
 from dividemix.report.content import PageContent
+from dividemix.report.own_copy import own_copy
 from dividemix.report.row_cells import RowCells
 from dividemix.report.shown import Shown
 
@@ -22,12 +23,14 @@ def run_rows(run: Path, content: PageContent, data: str | None = None) -> list[S
     settings = read_settings(run / "config.yaml", of_run=True)
     names = {name: settings.get(name) for name in ("key", "numeric", "categorical")}
     columns = RowColumns.of(settings.get("target"), drop=settings.get("drop_columns"), **names)
-    if columns is None:
-        return None
-    table = run / "data.jsonl" if not data and (run / "data.jsonl").is_file() else Path(data or str(settings["data"]))
-    if not table.is_file():
-        raise InputError(f"{table}: no such file: start in the folder where it was trained, or give data")
-    source = read_row_table(table, columns)
+    table = Path(data or str(settings["data"]))
+    source = None if data else own_copy(run, "rows")
+    if source is None:
+        if columns is None:
+            return None
+        if not table.is_file():
+            raise InputError(f"{table}: no such file: start in the folder where it was trained, or give data")
+        source = read_row_table(table, columns)
     place = {row: i for i, row in enumerate(source.rows.tolist())}
     missing = next((row for row in content.sample_rows.tolist() if row not in place), None)
     if missing is not None:

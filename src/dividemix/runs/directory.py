@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 
 from dividemix import atomic
+from dividemix.data.packed_samples import packed
 from dividemix.data.source import Skipped, Source
 from dividemix.data.spreadsheet import as_field, from_field
 from dividemix.data.text_table import read_text_table
@@ -148,12 +149,12 @@ class RunDirectory:
         atomic.write_text(self.path / "skipped.csv", text.getvalue())
 
     def write_data(self, source: Source) -> None:
-        """Write data.npz, from a source in memory; of vectors that an encoder computed, the images."""
+        """Write data.npz, from a source in memory; of vectors that an encoder computed, the samples."""
         source = source if source.encoding is None else source.encoding.images
         arrays = {
-            "x_train": source.train_images,
+            "x_train": packed(source.train_images),
             "y_train": source.train_labels,
-            "x_test": source.test_images,
+            "x_test": packed(source.test_images),
             "y_test": source.test_labels,
             "y_true": source.true_labels,
             "classes": np.array(source.classes),
@@ -162,7 +163,7 @@ class RunDirectory:
             **({} if source.votes is None else source.votes.arrays()),
         }
         with atomic.replacing(self.data) as file:
-            np.savez(file, **{name: array for name, array in arrays.items() if array is not None})  # type: ignore[arg-type]
+            np.savez(file, **{name: array for name, array in arrays.items() if array is not None})
 
     def read_skipped(self) -> tuple[Skipped, ...]:
         """The files that skipped.csv lists; none without that file."""

@@ -9,15 +9,19 @@ import numpy as np
 
 from dividemix.data.assemble import assemble, check_memory, with_test
 from dividemix.data.classes import numbered, printable
+from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import check_image_size
 from dividemix.data.images import ImageLike
 from dividemix.data.listing import Listing
 from dividemix.data.readers.frame import image_column, is_frame, list_frame
+from dividemix.data.readers.frame_columns import columns_of
 from dividemix.data.readers.given_labels import class_list, names_of, votes_of
 from dividemix.data.readers.labelled import labelled
+from dividemix.data.readers.row_table import rows_and_labels_like, rows_of_columns
 from dividemix.data.readers.samples import samples_of
 from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.source import Source, check_samples
+from dividemix.data.texts import as_texts
 from dividemix.errors import InputError, shown
 
 
@@ -36,6 +40,8 @@ def read_arrays(
     label_column: str = "label",
     image_root: Path | str | None = None,
     features_column: str | None = None,
+    text_column: str | None = None,
+    row_columns: RowColumns | None = None,
     image_size: int | None = None,
     memory_gb: float = 4.0,
 ) -> Source:
@@ -50,6 +56,8 @@ def read_arrays(
       files (see `assemble`);
     - lists of pairs (sample, label), and data sets that give such pairs by number, as those of torch do;
     - tables of pandas or polars, with columns as in a .csv table; the column of images may have images, too;
+    - tables with `row_columns`: their rows are the samples; lists of dicts are such tables, too;
+    - tables with a `text_column`, and lists of texts: strings that are neither files nor end like images;
     - objects with the interface of `datasets.Dataset`, with images in `path_column` (default: `image`, `img` or
       `path`), or vectors in `features_column`, and labels in `label_column`.
 
@@ -66,6 +74,14 @@ def read_arrays(
     columns["features_column"] = features_column
     names = class_list(classes, None)
     votes = None
+    if row_columns is not None:
+        if labels is not None or true_labels is not None or test_labels is not None:
+            raise InputError("target is given: labels and true labels are the columns of it and of true_label")
+        return _rows(data, test, row_columns, name)
+    if text_column is not None:
+        data, labels = _text_columns(data, labels, "data", text_column, label_column)
+        if test is not None:
+            test, test_labels = _text_columns(test, test_labels, "test", text_column, label_column)
     if is_frame(data) and (labels is None or image_column(data, path_column)):
         if labels is not None or true_labels is not None:
             raise InputError("data is a table: put labels and true labels into its columns label and true_label")
@@ -105,6 +121,27 @@ def read_arrays(
             raise InputError("test_labels are given, but test is not: give both or none")
         return source
     return _with_test(source, test, test_labels, names, root, memory_gb, columns)
+
+
+def _rows(data: Any, test: Any, named: RowColumns, name: str) -> Source:
+    """The rows of a table in memory as a source, and those of another to test on."""
+    source = rows_of_columns(columns_of(data, "data"), "data", named, name=name)
+    if test is None:
+        return source
+    if source.test_images is not None:
+        raise InputError("test is a second test set: data has its own, in its column split; leave it out")
+    rows, labels = rows_and_labels_like(source, columns_of(test, "test"), "test", named.target)
+    return dataclasses.replace(source, test_images=rows, test_labels=labels)
+
+
+def _text_columns(data: Any, labels: Any, where: str, text_column: str, label_column: str) -> tuple[Any, Any]:
+    """The texts of a table, and its labels unless they are given."""
+    cells = columns_of(data, where).cells
+    for column in (text_column, *((label_column,) if labels is None else ())):
+        if column not in cells:
+            found = ", ".join(repr(one[:50]) for one in list(cells)[:20])
+            raise InputError(f"{where} has no column {column!r}: it has {found}")
+    return as_texts(cells[text_column]), cells[label_column] if labels is None else labels
 
 
 def _with_test(

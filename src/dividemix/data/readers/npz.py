@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.classes import check_text, natural_sorted, numbered
 from dividemix.data.mapped import map_member
+from dividemix.data.packed_samples import is_packed, unpacked
 from dividemix.data.source import Labels, Source, as_labels, check_samples
 from dividemix.data.votes import VOTE_ARRAYS, Votes
 from dividemix.errors import InputError
@@ -48,7 +49,7 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     the array, if something is wrong, or if what is read takes more than `memory_gb`.
     """
     arrays = _load(path, memory_gb)
-    given = {name: array for name, array in arrays.items() if name in ("x_train", "x_test")}
+    given = {name: _samples(array, name, path) for name, array in arrays.items() if name in ("x_train", "x_test")}
     images = {name: array[..., np.newaxis] if array.ndim == 3 else array for name, array in given.items()}
     check_samples(images["x_train"], f"{path}: x_train")
     if "x_test" in images:
@@ -79,6 +80,16 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
         votes=_votes(arrays, num_train, path),
         rows=_rows(arrays["rows"], num_train, path) if "rows" in arrays else np.arange(num_train),
     )
+
+
+def _samples(array: NDArray[Any], name: str, path: Path) -> NDArray[Any]:
+    """Samples as they are, or texts or rows in the data.npz of a run."""
+    if not is_packed(array):
+        return array
+    try:
+        return unpacked(array)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: {name} is damaged ({str(error)[:100]}): make the file again") from error
 
 
 def _paths(names: NDArray[Any], num_train: int, path: Path) -> tuple[str, ...]:

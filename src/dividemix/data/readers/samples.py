@@ -18,6 +18,7 @@ from dividemix.data.readers.pixels import (
     is_vector,
     without_torch,
 )
+from dividemix.data.texts import are_texts, as_texts
 from dividemix.errors import InputError
 
 _IMAGE_COLUMNS = ("image", "img", "path")
@@ -50,6 +51,8 @@ def samples_of(
 
 def _of_items(data: Any, where: str) -> NDArray[Any] | Sequence[ImageLike]:
     """An array, a tensor or a list of samples."""
+    if are_texts(data):
+        return as_texts(data)
     items = array_or_list(data, where)
     if isinstance(items, np.ndarray):
         return items if items.ndim == 2 else as_images(items, where)
