@@ -1,6 +1,7 @@
 """Sets of very many images, of which a sample is examined. Oracle: the same images, all examined."""
 
 import dataclasses
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -84,11 +85,12 @@ def test_folders_and_tables_of_many_files_are_not_all_decoded(tmp_path: Path) ->
     for number in range(12):
         write_png(tmp_path / "set" / "ab"[number % 2] / f"{number}.png", number)
     (tmp_path / "set" / "a" / "10.png").write_bytes(b"")
+    shutil.copytree(tmp_path / "set", tmp_path / "other")
     rows = [f"set/{'ab'[number % 2]}/{number}.png,{'ab'[number % 2]}" for number in range(12)]
     (tmp_path / "table.csv").write_text("\n".join(["path,label", *rows]))
     order = [*range(0, 10, 2), *range(1, 12, 2)]
     for data, expected in (("set", order), ("table.csv", sorted(order))):
-        source = read_source(str(tmp_path / data), test=str(tmp_path / "set"))
+        source = read_source(str(tmp_path / data), test=str(tmp_path / "other"))
         np.testing.assert_array_equal(source.train_images[:], ARRAY[expected])
         np.testing.assert_array_equal(source.test_images[:], ARRAY[order])  # type: ignore[index]
         assert [one.reason for one in source.skipped] == ["empty", "test set: empty"]

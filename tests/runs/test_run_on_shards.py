@@ -1,15 +1,18 @@
 """A training whose images stay in shards. Oracle: the same training with the images in memory, bit for bit."""
 
 import io
+import json
 import os
 import signal
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
-from toys import SETTINGS, finish, settled, toy_arrays, trained
+from toys import FLAGS, SETTINGS, finish, settled, toy_arrays, trained
 
 from dividemix.data import assemble
 from dividemix.data.image_files import ImageFiles
@@ -85,3 +88,18 @@ def test_a_training_that_is_killed_within_an_epoch_resumes_to_the_same_bits(
     assert run.state.epoch == 2
     finish(run)
     assert settled(tmp_path / "killed") == settled(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_processes_that_divide_the_reading_train_the_run_of_one(tmp_path: Path) -> None:
+    words = ["train", toy_shards(tmp_path / "set"), "--memory_gb=0", "--sync_batchnorm=true", "--method=dividemix"]
+    words += [*FLAGS, "--epochs=3", "--lr=0.002", "--noise=symmetric:0.4"]
+    several = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    for name, before in (("one", []), ("two", several)):
+        command = [sys.executable, *before, "-m", "dividemix", *words, f"--out={tmp_path / name}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+        assert done.returncode == 0, done.stdout + done.stderr
+    one, two = ((tmp_path / name / "metrics.jsonl").read_text().splitlines() for name in ("one", "two"))
+    for alone, shared in zip(map(json.loads, one), map(json.loads, two), strict=True):
+        for name, values in alone["losses"].items():
+            assert shared["losses"][name] == pytest.approx(values, rel=1e-4, abs=1e-4), (alone["epoch"], name)

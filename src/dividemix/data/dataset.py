@@ -1,7 +1,7 @@
 """Images as uint8, in memory on the training device or in their files, with their given labels."""
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import torch
@@ -13,13 +13,21 @@ from dividemix.data.image_files import ImageFiles
 
 _PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate: 512 images, the most, up to 90 x 90 pixels
 
+Reader = Callable[[Iterable[NDArray[np.int64]]], Iterator[NDArray[np.uint8]]]
+Reading = Callable[[Reader, Iterable[NDArray[np.int64]]], Iterator[NDArray[np.uint8]]]
+
+
+def _read_alone(read: Reader, batches: Iterable[NDArray[np.int64]]) -> Iterator[NDArray[np.uint8]]:
+    return read(batches)
+
 
 class ArrayData:
     """N images (N, H, W, channels) uint8 and given labels (N,), streamed in index batches.
 
     An array is moved to the device as a whole. Image files are decoded a few batches ahead. Random numbers are drawn
     when a batch is taken, so both give the same batches. `mean` and `std` are per channel, for pixels in [0, 1]. With
-    a `crop_size`, batches contain squares of that size instead of whole images.
+    a `crop_size`, batches contain squares of that size instead of whole images. `reading` gives the images of batches
+    by a function that reads some: several processes may divide that work.
     """
 
     def __init__(
@@ -33,11 +41,13 @@ class ArrayData:
         crop_size: int = 0,
         flip: bool = False,
         device: torch.device | str = "cpu",
+        reading: Reading = _read_alone,
     ):
         self.images: Tensor | ImageFiles = (
             images if isinstance(images, ImageFiles) else torch.from_numpy(np.ascontiguousarray(images)).to(device)
         )
         self.labels = torch.from_numpy(labels).to(device)
+        self._reading = reading
         self._index: Tensor | None = None  # (N,): positions of the samples' images, if this is a subset
         self._mean, self._std = (torch.tensor(one, dtype=torch.float32, device=device) for one in (mean, std))
         self._crop_padding, self._crop_size, self._flip = crop_padding, crop_size, flip
@@ -77,7 +87,7 @@ class ArrayData:
         """For each index batch (R,) its images (R, H, W, channels), uint8 on the device."""
         rows = (index.cpu() if self._index is None else self._index[index.cpu()] for index in batches)
         if isinstance(self.images, ImageFiles):
-            for images in self.images.batches(row.numpy() for row in rows):
+            for images in self._reading(self.images.batches, (row.numpy() for row in rows)):
                 yield torch.from_numpy(images).to(self._mean.device)
         else:
             for row in rows:

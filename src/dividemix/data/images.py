@@ -57,8 +57,7 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
     image of that size does not change. Raises UnreadableImage if it is missing, damaged, too large, or not an image.
     """
     if isinstance(file, Crop):
-        image = cropped(file, "L" if channels == 1 else "RGB")
-        return np.array(_covering(image, width, height)).reshape(height, width, channels)
+        return _pixels(_covering(cropped(file, "L" if channels == 1 else "RGB"), width, height))
     with _opened(file) as image:
         if image is file:
             with _CALLERS:
@@ -70,7 +69,12 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
             image.draft(None, enough[::-1] if orientation in _SIDEWAYS else enough)
         with DECODING.taken(_needed(image)):
             image = _upright(_flattened(image, "L" if channels == 1 else "RGB"), orientation)
-            return np.array(_covering(image, width, height)).reshape(height, width, channels)
+            return _pixels(_covering(image, width, height))
+
+
+def _pixels(image: "Image.Image") -> NDArray[np.uint8]:
+    """An image of mode L or RGB as uint8 (H, W, K), read-only; half the time that numpy takes to convert it."""
+    return np.frombuffer(image.tobytes(), dtype=np.uint8).reshape(image.height, image.width, -1)
 
 
 def read_whole(file: ImageLike, longest: int) -> NDArray[np.uint8]:
@@ -262,6 +266,9 @@ def _flattened(image: "Image.Image", mode: str) -> "Image.Image":
         canvas = Image.new("RGBA", image.size, "white")
         canvas.alpha_composite(straight.convert("RGBA"))
         return canvas.convert(mode)
+    if image.mode == mode:
+        image.load()  # convert would make a copy
+        return image
     return image.convert(mode)
 
 

@@ -27,6 +27,7 @@ from dividemix.data.texts import texts_fingerprint
 from dividemix.data.vectors import vectors_fingerprint
 from dividemix.data.votes import Votes
 from dividemix.encoders.encoder import Encoder
+from dividemix.engine.divided_reading import divided_reading
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
 from dividemix.planning.encoding import encode_source, encoder_of, image_side
@@ -234,7 +235,8 @@ def _holders(
     mean, std = source.mean, source.std
     if mean is None or std is None:
         mean, std = pixel_statistics(source.train_images)
-    images: Any = partial(ArrayData, mean=mean, std=std, crop_size=s.crop_size, device=device)
+    about: dict[str, Any] = {"crop_size": s.crop_size, "device": device, "reading": divided_reading}
+    images: Any = partial(ArrayData, mean=mean, std=std, **about)
     return mean, std, images, partial(images, crop_padding=s.crop_padding, flip=s.flip)
 
 

@@ -73,8 +73,9 @@ def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[[S
         row, why = next(iter(problems.items()))
         raise InputError(f"{shards.where}: no image can be used; {names[row]}: {why}: {_REMEDY}")
     skipped = [Skipped(names[row], why) for row, why in sorted(problems.items())]
-    num_given, rows = len(names), used.tolist()
-    names, labels, truths = ([column[row] for row in rows] for column in (names, labels, truths))
+    num_given = len(names)
+    if problems:
+        names, labels, truths = ([column[row] for row in used] for column in (names, labels, truths))
     has_truth = any(truth is not None for truth in truths)
     if has_truth and None in truths:
         bare = names[truths.index(None)]
