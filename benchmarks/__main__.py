@@ -19,7 +19,7 @@ from benchmarks.machine import headline, machine
 from dividemix import atomic
 from dividemix.errors import InputError
 
-NAMES = ("step", "views", "epoch", "codivide", "mixture", "memory", "scaling", "startup")
+NAMES = ("step", "views", "epoch", "codivide", "mixture", "memory", "scaling", "startup", "processes")
 _QUIET_LOAD = 0.7
 
 

@@ -1,11 +1,13 @@
 """Tiny trainings by every method, for the test that compares one process with several."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from method_checks import SHORT
 from tiny import TinyData, tiny_nets
+from torch import Tensor, nn
 
 from dividemix.engine.processes import together
 from dividemix.engine.shared_net import share_net
@@ -21,6 +23,38 @@ def train_every_method() -> dict[str, Any]:
         results = {name: train(name) for name, method in METHODS.items() if not method.needs_vectors}
         results["mlnt, second order"] = train("mlnt", second_order=True)
         return results
+
+
+def step_with_own_statistics() -> dict[str, list[float]]:
+    """What a step leaves, with BatchNorm over the rows of each process."""
+    net = batchnorm_net()
+    with together():
+        share_net(net, sync_batchnorm=False)
+        return after_step(net, net)
+
+
+def step_with_common_statistics() -> dict[str, list[float]]:
+    """What a step leaves, with BatchNorm over the rows of all processes."""
+    net = batchnorm_net()
+    with together():
+        share_net(net, sync_batchnorm=True)
+        return after_step(net, net)
+
+
+def batchnorm_net() -> nn.Module:
+    """A small net with BatchNorm, in double precision."""
+    torch.manual_seed(3)
+    layers = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 5), nn.BatchNorm1d(5)
+    return nn.Sequential(*layers).double().train()
+
+
+def after_step(net: nn.Module, forward: Callable[[Tensor], Tensor]) -> dict[str, list[float]]:
+    """Gradients and running statistics of the net after two forwards and one backward."""
+    x = torch.randn(41, 3, 6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    (forward(x).square().sin().mean() + (forward(x.flip(0)) * x[:, 0, 0, :5]).mean()).backward()
+    buffers = {name: buffer for name, buffer in net.named_buffers() if buffer.is_floating_point()}
+    gradients = {name: value.grad for name, value in net.named_parameters() if value.grad is not None}
+    return {name: tensor.flatten().tolist() for name, tensor in (buffers | gradients).items()}
 
 
 def train(name: str, *, sync_batchnorm: bool = True, **changes: Any) -> dict[str, Any]:

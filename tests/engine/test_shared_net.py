@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shared_trainings import train_every_method
+import torch
+from shared_trainings import after_step, batchnorm_net, train_every_method
 from together import run_together
+from torch import Tensor
 
 
 @pytest.mark.slow
@@ -17,6 +19,39 @@ def test_every_method_trains_as_one_process_does(tmp_path: Path) -> None:
         for name, expected in by_one.items():
             assert of_process[name]["draws"] == expected["draws"], name
             assert _numbers(of_process[name]) == pytest.approx(_numbers(expected), rel=1e-6, abs=1e-7), name
+
+
+@pytest.mark.slow
+def test_batchnorm_uses_the_rows_of_each_process(tmp_path: Path) -> None:
+    """The oracle computes each share of the rows by itself, and takes the mean of the running statistics."""
+    net = batchnorm_net()
+
+    def by_shares(rows: Tensor) -> Tensor:
+        before = {name: buffer.clone() for name, buffer in net.named_buffers()}
+        after, outputs = list[dict[str, Tensor]](), []
+        for share in rows.tensor_split(3):
+            for name, buffer in net.named_buffers():
+                buffer.data.copy_(before[name])
+            outputs.append(net(share))
+            after.append({name: buffer.clone() for name, buffer in net.named_buffers()})
+        for name, buffer in net.named_buffers():
+            buffer.data.copy_(torch.stack([one[name].double() for one in after]).mean(dim=0))
+        return torch.cat(outputs)
+
+    _assert_equal(run_together("shared_trainings:step_with_own_statistics", 3, tmp_path), after_step(net, by_shares))
+
+
+@pytest.mark.slow
+def test_synchronised_batchnorm_is_that_of_one_process(tmp_path: Path) -> None:
+    net = batchnorm_net()
+    _assert_equal(run_together("shared_trainings:step_with_common_statistics", 3, tmp_path), after_step(net, net))
+
+
+def _assert_equal(by_each: list[dict[str, list[float]]], expected: dict[str, list[float]]) -> None:
+    for of_process in by_each:
+        assert of_process.keys() == expected.keys()
+        for name, values in expected.items():
+            assert of_process[name] == pytest.approx(values, rel=1e-9, abs=1e-12), name
 
 
 def _numbers(value: Any) -> list[float]:

@@ -210,7 +210,8 @@ def _average_statistics(net: nn.Module) -> None:
     statistics = tuple(buffer for buffer in net.buffers() if buffer.is_floating_point())
     if statistics:
         for buffer, total in zip(statistics, _summed(statistics), strict=True):
-            buffer.copy_(total / processes.count())
+            # .data: autograd must not see the change, or it refuses the backward of this forward, which needs no means.
+            buffer.data.copy_(total / processes.count())
 
 
 class _Synced(nn.modules.batchnorm._BatchNorm):
