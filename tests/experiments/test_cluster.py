@@ -19,6 +19,7 @@ from dividemix.experiments.cluster import Cluster, cluster_task, train_on_cluste
 from dividemix.experiments.cluster_task import ClusterTask
 from dividemix.experiments.followed import Event
 from dividemix.experiments.plans import PlannedRun
+from dividemix.experiments.pool import train_all
 from dividemix.experiments.sweep import make_sweep
 
 _SMALL = {
@@ -138,15 +139,43 @@ def _slurm_runs() -> bool:
 
 @pytest.mark.slow
 def test_a_sweep_on_slurm_equals_one_on_this_machine(tmp_path: Path) -> None:
-    pytest.importorskip("submitit")
-    if not _slurm_runs():
-        pytest.skip("no Slurm answers here: tools/slurm_for_tests.sh starts one")
+    _require_slurm()
     runs = _runs()
     events = _kinds(train_on_cluster(runs, tmp_path / "slurm", Cluster(minutes=5), num_workers=2))
     assert sum(kind == "ended" for _, kind in events) == 2
-    from dividemix.experiments.pool import train_all
+    _assert_equal_to_local(runs, tmp_path)
 
-    list(train_all(runs, tmp_path / "local", num_workers=2, num_threads=1))
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_run_that_slurm_puts_back_into_the_queue_resumes(tmp_path: Path) -> None:
+    _require_slurm()
+    run, folder = make_sweep({**_SMALL, "epochs": 12}, {"lr": [0.01]}, [1])[0].runs[0], tmp_path / "slurm"
+    trained = []
+    for event in train_on_cluster([run], folder, Cluster(minutes=10), num_workers=1):
+        assert event.error is None
+        if event.row is not None:
+            trained.append(event.row["epoch"])
+        if trained == [1]:
+            job = json.loads((folder / "jobs.json").read_text())[run.name]
+            subprocess.run(["scontrol", "requeue", job], check=True)
+            # Slurm waits two minutes before it starts a job again.
+            subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], check=True)
+    log = (folder / f"{run.name}.log").read_text()
+    assert "stopped by SIGTERM" in log
+    assert "resumed after epoch" in log
+    _assert_equal_to_local([run], tmp_path)
+
+
+def _require_slurm() -> None:
+    pytest.importorskip("submitit")
+    if not _slurm_runs():
+        pytest.skip("no Slurm answers here: tools/slurm_for_tests.sh starts one")
+
+
+def _assert_equal_to_local(runs: list[PlannedRun], folder: Path) -> None:
+    """Train the runs of folder/slurm here, too, and compare the results."""
+    list(train_all(runs, folder / "local", num_workers=len(runs), num_threads=1))
     for run in runs:
-        files = [tmp_path / place / run.name / "label_issues.csv" for place in ("slurm", "local")]
+        files = [folder / place / run.name / "label_issues.csv" for place in ("slurm", "local")]
         assert files[0].read_bytes() == files[1].read_bytes()

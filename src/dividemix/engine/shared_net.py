@@ -23,6 +23,15 @@ from dividemix.engine import processes
 _is_sharing = False  # whether a net computes the rows of this process now
 
 
+def synchronise_batchnorm(net: nn.Module) -> None:
+    """Let BatchNorm take its statistics over the rows of all processes, in the same way for any number of them."""
+    for module in net.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.__class__ = SyncedBatchNorm2d
+        elif isinstance(module, nn.BatchNorm1d):
+            module.__class__ = SyncedBatchNorm1d
+
+
 def share_net(net: nn.Module, *, sync_batchnorm: bool) -> None:
     """Let the processes share the work of net's forwards and backwards.
 
@@ -31,11 +40,7 @@ def share_net(net: nn.Module, *, sync_batchnorm: bool) -> None:
     """
     local: Callable[[Tensor], Tensor] = net.forward
     if sync_batchnorm:
-        for module in net.modules():
-            if isinstance(module, nn.BatchNorm2d):
-                module.__class__ = SyncedBatchNorm2d
-            elif isinstance(module, nn.BatchNorm1d):
-                module.__class__ = SyncedBatchNorm1d
+        synchronise_batchnorm(net)
 
     def forward(x: Tensor) -> Tensor:
         global _is_sharing
@@ -215,17 +220,25 @@ def _average_statistics(net: nn.Module) -> None:
 
 
 class _Synced(nn.modules.batchnorm._BatchNorm):
-    """BatchNorm over the rows of all processes, by two sums: of values, then of squared deviations."""
+    """BatchNorm over the rows of all processes, by one sum over them, which does not depend on their number.
+
+    On a CPU the sum is one of float64: its order then does not show. torch's own statistics of float32 in channels_last
+    err by 2e-5, so one process has to compute as several do.
+    """
 
     def forward(self, x: Tensor) -> Tensor:
-        if not (self.training and _is_sharing):
+        if not self.training:
             return super().forward(x)
         across = [dimension for dimension in range(x.ndim) if dimension != 1]
         shape = [1, -1] + [1] * (x.ndim - 2)
-        number = _Total.apply(x.new_tensor([x.numel() / x.shape[1]]))  # type: ignore[no-untyped-call]
-        mean = _Total.apply(x.sum(across)) / number  # type: ignore[no-untyped-call]
-        deviation = x - mean.view(shape)
-        var = _Total.apply(deviation.square().sum(across)) / number  # type: ignore[no-untyped-call]
+        wide = torch.float64 if x.device.type == "cpu" else torch.float32
+        number = x.new_tensor([x.numel() / x.shape[1]], dtype=wide)
+        sums = torch.cat([x.sum(across, dtype=wide), x.square().sum(across, dtype=wide), number])
+        if _is_sharing:
+            sums = _Total.apply(sums)  # type: ignore[no-untyped-call]
+        first, second, number = sums.split([x.shape[1], x.shape[1], 1])
+        mean = first / number
+        var = (second / number - mean.square()).clamp(min=0)
         if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
             with torch.no_grad():
                 assert self.num_batches_tracked is not None
@@ -234,7 +247,8 @@ class _Synced(nn.modules.batchnorm._BatchNorm):
                 self.running_mean.lerp_(mean.detach().to(self.running_mean), share)
                 unbiased = var.detach() * number / (number - 1).clamp(min=1)
                 self.running_var.lerp_(unbiased.to(self.running_var), share)
-        out: Tensor = deviation * torch.rsqrt(var + self.eps).view(shape)
+        scale = torch.rsqrt(var + self.eps).to(x.dtype)
+        out: Tensor = (x - mean.to(x.dtype).view(shape)) * scale.view(shape)
         if self.affine:
             out = out * self.weight.view(shape) + self.bias.view(shape)
         return out

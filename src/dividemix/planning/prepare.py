@@ -14,7 +14,7 @@ from dividemix.engine.device import choose_device, choose_dtype
 from dividemix.engine.kernels.choice import choose_kernels, use_own_kernels
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.reproducible import require_limited
-from dividemix.engine.shared_net import share_net
+from dividemix.engine.shared_net import share_net, synchronise_batchnorm
 from dividemix.engine.state import State
 from dividemix.errors import InputError
 from dividemix.methods import find_method, loop
@@ -108,6 +108,9 @@ def start(
     if to_train and processes.num_joined() > 1:
         for net in nets:
             share_net(net, sync_batchnorm=s.sync_batchnorm)
+    elif to_train and s.sync_batchnorm:  # one process computes as several would
+        for net in nets:
+            synchronise_batchnorm(net)
     state = State.start(nets, s, scale_loss=choose_dtype(s.precision, device) == torch.float16)
     loop.start(found, state, sets, s)
     return state
