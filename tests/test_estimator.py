@@ -26,7 +26,7 @@ from sklearn.utils import shuffle
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from toys import toy_arrays
 
-from dividemix import DivideMixClassifier
+from dividemix import DivideMixClassifier, foreign
 from dividemix.errors import InputError
 
 QUICK: dict[str, Any] = {"epochs": 5, "warmup_epochs": 3, "net_width": 16, "device": "cpu", "random_state": 0}
@@ -142,6 +142,47 @@ def test_vectors_get_the_linear_layer_unless_a_parameter_of_the_networks_is_set(
         assert [type(net).__name__ for net in networks.nets_] == ["MLP", "MLP"]
     with pytest.raises(InputError, match="method robust_vectors has no setting lambda_u"):
         DivideMixClassifier(method="robust_vectors", lambda_u=0.0).fit(X, given)
+
+
+class Layer(torch.nn.Module):
+    """Your own network, for vectors of two numbers."""
+
+    def __init__(self, num_classes: int = 3):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, num_classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.layer(x)
+        return logits
+
+
+@pytest.mark.parametrize("make", [Layer, lambda: Layer, lambda: lambda num_classes: Layer(num_classes)])
+def test_your_own_network_as_a_module_a_class_or_a_function(make: Any) -> None:
+    """A grid copies it. The package keeps no copy."""
+    X, y = blobs(60)
+    own = make()
+    search = GridSearchCV(DivideMixClassifier(**QUICK | {"net": own}), {"epochs": [4, 5]}, cv=2, error_score="raise")
+    before = len(foreign._objects)
+    search.fit(X, y)
+    assert len(foreign._objects) == before
+    assert [type(net) for net in search.best_estimator_.nets_] == [Layer, Layer]
+    first, second = (net.layer.weight for net in search.best_estimator_.nets_)
+    assert not torch.equal(first, second)
+    if isinstance(own, torch.nn.Module):  # a copy was trained
+        assert all(weight.grad is None for weight in own.parameters())
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (3, "net is 3: must be a name, a torch.nn.Module, or a function"),
+        (torch.nn.Linear(2, 9), "does not fit 3 classes"),
+    ],
+)
+def test_an_object_that_is_no_fitting_network(net: Any, message: str) -> None:
+    X, y = blobs(60)
+    with pytest.raises(InputError, match=message):
+        DivideMixClassifier(**QUICK | {"net": net}).fit(X, y)
 
 
 def test_the_linear_layer_survives_a_pickle_and_repeats_its_training() -> None:

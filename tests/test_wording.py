@@ -46,6 +46,7 @@ def test_a_flag_gets_its_dashes(message: str, shown: str) -> None:
         "the checkpoint is of another method than robust",
         "use a run with wrong labels",
         "unknown setting 'x': the settings are data, net_width, image_size",
+        "c.yaml: unknown setting 'netwidth': did you mean net_width?",
         "c.yaml: method mixup has no setting net_width: leave it out",
         "--image_size is 3: it must be an integer >= 8",
     ],

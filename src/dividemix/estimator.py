@@ -5,6 +5,7 @@ Shapes: n samples, d features, H x W pixels, C classes.
 
 import math
 import warnings
+from contextlib import nullcontext
 from numbers import Real
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from dividemix.judging.label_issues import find_issues
 from dividemix.methods import find_method
 from dividemix.methods.loop import fit
 from dividemix.methods.method import EpochReport, TrainingSets
+from dividemix.nets.given import named_for_now
 from dividemix.planning.choices import as_settings
 from dividemix.planning.defaults import for_vectors, method_for_vectors, net_for
 from dividemix.planning.job import Job
@@ -63,9 +65,10 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Labeled samples, and as many unlabeled ones, in a step; fewer if this is more than a quarter of the samples.
     lr : float, default=0.02
         Learning rate of SGD; it falls to zero along a cosine.
-    net : str or None, default=None
-        The network, by name or as package.module:function. None is "linear" for vectors, or "fourier" for at most 128
-        features, or "mlp" if another method trains on them; and "small_cnn" for images.
+    net : str, torch.nn.Module, callable or None, default=None
+        The network: by name, as package.module:function, as a module whose copies are trained, or as a function of
+        num_classes that makes one. None is "linear" for vectors, or "fourier" for at most 128 features, or "mlp" if
+        another method trains on them; and "small_cnn" for images.
     net_width : int or None, default=None
         Units of a hidden layer, or channels of the first stage. None is 64 for vectors, 512 for "fourier", 16 for
         images.
@@ -118,9 +121,15 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dividemix import DivideMixClassifier
-    >>> classifier = DivideMixClassifier(random_state=0).fit(X, y)  # doctest: +SKIP
-    >>> suspicious = classifier.label_scores_.argsort()  # doctest: +SKIP
+    >>> truth = np.arange(120) % 3
+    >>> X = np.random.default_rng(0).normal(size=(120, 4)) + 8 * np.eye(3, 4)[truth]
+    >>> y = truth.copy()
+    >>> y[:6] = (y[:6] + 1) % 3  # six wrong labels
+    >>> classifier = DivideMixClassifier(epochs=6, random_state=0).fit(X, y)
+    >>> sorted(classifier.label_scores_.argsort()[:6].tolist())
+    [0, 1, 2, 3, 4, 5]
     """
 
     classes_: NDArray[Any]
@@ -141,7 +150,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         warmup_epochs: int | None = None,
         batch_size: int = 32,
         lr: float = 0.02,
-        net: str | None = None,
+        net: Any = None,
         net_width: int | None = None,
         noise_std: float = 0.1,
         lambda_u: float = 25.0,
@@ -182,11 +191,13 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"noise_std is {self.noise_std!r}: it must be a finite number >= 0")
         self.input_shape_ = shape or rows.shape[1:]
         self.mean_, self.std_ = pixel_statistics(rows.reshape(-1, *shape)) if shape else feature_statistics(rows)
-        job, device = self._job(len(rows)), choose_device(self.device)
-        method, s = find_method(job.method), job.settings
+        device, num_classes = choose_device(self.device), len(self.classes_)
         data = self._data(rows, labels, device)
         sets = TrainingSets(data)
-        state = start(job.method, s, sets, num_classes=len(self.classes_), shape=self.input_shape_, device=device)
+        with nullcontext() if self.net is None else named_for_now(self.net) as net:
+            job = self._job(len(rows), net)
+            method, s = find_method(job.method), job.settings
+            state = start(job.method, s, sets, num_classes=num_classes, shape=self.input_shape_, device=device)
         with warnings.catch_warnings():
             # Small data, and data without wrong labels, is often divided like that: a user need not act on it.
             warnings.simplefilter("ignore", DegenerateDivisionWarning)
@@ -216,9 +227,9 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         predicted: NDArray[Any] = self.classes_[probs.argmax(axis=1)]
         return predicted
 
-    def _job(self, num_samples: int) -> Job:
-        """The parameters, completed by the preset `default`, as a job."""
-        given = self.get_params(deep=False)
+    def _job(self, num_samples: int, net: str | None) -> Job:
+        """The parameters, completed by the preset `default`, as a job; `net` by its name."""
+        given = self.get_params(deep=False) | {"net": net}
         for name in ("random_state", "verbose"):
             del given[name]
         # A grid search may pass numbers of numpy's types.

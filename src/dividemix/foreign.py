@@ -18,6 +18,11 @@ def remember(name: str, thing: Any) -> None:
     _objects[name] = thing
 
 
+def forget(name: str) -> None:
+    """Forget an object that `remember` was given."""
+    _objects.pop(name, None)
+
+
 def known_object(name: str) -> Any | None:
     """The object that the program gave under this name; None if it gave none."""
     return _objects.get(name)

@@ -21,13 +21,13 @@ _MISSING = re.compile(r"the following arguments are required: (.+)$")
 def with_dashes(message: str, flags: Collection[str]) -> str:
     """The message with a flag's dashes: "lr is ..." becomes "--lr is ...", "... a smaller lr" "... a smaller --lr".
 
-    A list of all settings stays as it is: it is also for settings in a file.
+    A list of settings, and a guess of one, stay as they are: they are about a file.
     """
 
     def dashed(name: str) -> str:
         return f"--{name}" if f"--{name}" in flags else name
 
-    if "settings are" in message:
+    if "settings are" in message or "unknown setting" in message:
         return message
     message = _LONG_NAME.sub(lambda found: dashed(found[0]), message)
     message = _SUBJECT.sub(lambda found: dashed(found[0]), message)

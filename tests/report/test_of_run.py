@@ -15,7 +15,8 @@ from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_job, trained, tree
 
 import dividemix
 from dividemix.errors import InputError
-from dividemix.report.of_run import page_content, write_report
+from dividemix.planning.job import Job
+from dividemix.report.of_run import _apply, page_content, write_report
 from dividemix.report.page import render
 from dividemix.report.shown import image
 from dividemix.report.thumbnails import encode
@@ -52,6 +53,19 @@ def test_the_page_is_the_one_rendered_from_the_run_and_no_other_file_changes(run
 def test_the_page_of_a_run_that_was_loaded_is_the_same(run: Run) -> None:
     first = write_report(run).read_bytes()
     assert write_report(Run.load(run.directory.path)).read_bytes() == first
+
+
+def test_the_page_names_the_command_that_applies_the_corrections(run: Run) -> None:
+    """Quoted for a shell, with columns that have other names than usual; none for data that cannot be corrected."""
+    assert page_content(run).apply == f"dividemix relabel {run.job.data} corrections.csv"
+    for changes, apply in (
+        ({"data": "my data/a.csv", "label_column": "kind"}, "'my data/a.csv' corrections.csv --label_column kind"),
+        ({"data": "a.tsv", "text_column": "words"}, "a.tsv corrections.csv --text_column words"),
+        ({"data": "fashion"}, None),
+        ({"data": "a.npy"}, None),
+    ):
+        job = Job.of(run.job.values() | changes)
+        assert _apply(job) == (apply and f"dividemix relabel {apply}")
 
 
 def test_the_page_shows_what_the_files_of_the_run_have(run: Run) -> None:

@@ -87,6 +87,16 @@ def test_the_noise_is_counted_in_samples_and_its_commonest_pairs_named() -> None
     assert noise["pairs"] == [[1, 2, 6], [0, 1, 3]]
 
 
+def test_each_class_has_its_number_of_samples_and_of_flagged_ones() -> None:
+    content = small()
+    expected = [[0, 0] for _ in content.classes]
+    for label, flagged in zip(content.labels, content.is_issue, strict=True):
+        expected[label][0] += 1
+        expected[label][1] += int(flagged)
+    assert content.is_issue.any()
+    assert payload(content, lambda i: None)["noise"]["by_class"] == expected
+
+
 def test_many_classes_give_pairs_and_no_map() -> None:
     noise = payload(small(200, 100), lambda i: None)["noise"]
     assert noise["matrix"] is None

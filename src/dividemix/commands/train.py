@@ -1,6 +1,7 @@
 """dividemix train: plan the runs that the flags ask for, train each in its run directory, print a table."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,9 +151,16 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
         if draft.preset == DEFAULT:
             if not arguments.print_config:
                 _refuse_existing(place, arguments)  # before the data is read, which may take minutes
+                _say_reading(draft.job.data)
             draft = make_plan(request, preset=arguments.preset, minutes=arguments.minutes)
         planned.append(_Planned(draft, place))
     return planned
+
+
+def _say_reading(data: str) -> None:
+    """Print in a terminal what it waits for: nothing else is printed before the data is read and the speed measured."""
+    if sys.stdout.isatty():
+        print(f"reading {data}", flush=True)
 
 
 def _find_run(arguments: argparse.Namespace) -> None:

@@ -2,13 +2,14 @@
 
 import copy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import nn
 
 from dividemix.errors import InputError, shown
-from dividemix.foreign import OBJECT, is_foreign, known_object, remember
+from dividemix.foreign import OBJECT, forget, is_foreign, known_object, remember
 
 
 def net_name(net: Any) -> str:
@@ -21,14 +22,35 @@ def net_name(net: Any) -> str:
         return net
     if callable(net) and not isinstance(net, nn.Module) and (name := _importable(net)):
         return name
+    name, is_new = _name(net)
+    if is_new:
+        remember(name, _factory(net))
+    return name
+
+
+@contextmanager
+def named_for_now(net: Any) -> Iterator[str]:
+    """The name of `net_name`, known until the networks are made: an object that is new is forgotten afterwards."""
+    is_new = not isinstance(net, str) and _name(net)[1]
+    name = net_name(net)
+    try:
+        yield name
+    finally:
+        if is_new:
+            forget(name)
+
+
+def _name(net: Any) -> tuple[str, bool]:
+    """A name for an object, and whether it is new: one object has one name."""
     word = getattr(net, "__name__", type(net).__name__)
     stem = f"{OBJECT}{'factory' if word == '<lambda>' else word}"
     number, name = 1, stem
-    while (known := known_object(name)) is not None and known is not net and getattr(known, "of", None) is not net:
+    while (known := known_object(name)) is not None:
+        if known is net or getattr(known, "of", None) is net:
+            return name, False
         number += 1
         name = f"{stem}-{number}"
-    remember(name, _factory(net))
-    return name
+    return name, True
 
 
 def use_for(name: Any, net: Any) -> None:

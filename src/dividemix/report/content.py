@@ -54,6 +54,7 @@ class PageContent:
     kept_epoch: int | None = None  # the epoch whose networks were kept
     num_skipped: int = 0  # samples that could not be read
     map: DataMap | None = None  # of samples that are vectors
+    apply: str | None = None  # the command that applies downloaded corrections; None if they cannot be applied
 
     def __post_init__(self) -> None:
         num_samples, num_classes = len(self.labels), len(self.classes)

@@ -1,5 +1,6 @@
 """The page of a finished run: report.html in its directory."""
 
+import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -8,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix import atomic
+from dividemix.data.builtin import BUILT_IN
 from dividemix.data.features import FeatureData
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
 from dividemix.data.table_rows import is_numeric
 from dividemix.errors import InputError, counted
 from dividemix.judging.records import RunSummary
+from dividemix.planning.job import JOB_FIELDS, Job
 from dividemix.planning.material import Material
 from dividemix.report import shown
 from dividemix.report.content import PageContent, can_add_classes
@@ -22,6 +25,8 @@ from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.report.row_cells import RowCells
 from dividemix.runs.run import Run
+
+_CORRECTED = (".csv", ".tsv", ".parquet", ".json", ".npz")  # files that dividemix relabel can correct
 
 
 def write_report(run: Run) -> Path:
@@ -96,7 +101,19 @@ def page_content(run: Run) -> PageContent:
             if isinstance(material.everything, FeatureData)
             else None
         ),
+        apply=_apply(job),
     )
+
+
+def _apply(job: Job) -> str | None:
+    """The command that applies corrections.csv to the data; None for data that it cannot correct."""
+    if job.data in BUILT_IN or not (Path(job.data).is_dir() or Path(job.data).suffix.lower() in _CORRECTED):
+        return None
+    words = ["dividemix", "relabel", job.data, "corrections.csv"]
+    for name in ("path_column", "label_column", "text_column"):
+        if getattr(job, name) != JOB_FIELDS[name].default:
+            words += [f"--{name}", getattr(job, name)]
+    return shlex.join(words)
 
 
 def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:

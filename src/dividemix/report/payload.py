@@ -55,6 +55,7 @@ def payload(
         "noise": _noise(content),
         "quality": _quality(content),
         "map": _map(content),
+        "apply": content.apply,
         "suspects": _suspects(content, suspicion(content)[first : first + limit], show),
     }
 
@@ -90,16 +91,23 @@ def _quality(content: PageContent) -> Any:
 
 
 def _noise(content: PageContent) -> dict[str, Any]:
-    """Expected numbers of samples by given and suggested label: the largest, and all if the classes are few."""
+    """Expected numbers of samples by given and suggested label: the largest, and all if the classes are few.
+
+    `by_class` has how many samples have the label, and how many of these are flagged.
+    """
     matrix = np.nan_to_num(content.noise_matrix).astype(np.float64)
     expected = matrix / max(matrix.sum(), 1e-12) * len(content.labels)
     wrong = expected.copy()
     np.fill_diagonal(wrong, 0)
     worst = np.argsort(-wrong, axis=None, kind="stable")[:_MAX_PAIRS]
     pairs = [(*map(int, np.unravel_index(cell, wrong.shape)), float(wrong.flat[cell])) for cell in worst]
+
+    def numbers(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.bincount(labels, minlength=len(content.classes))
+
     return {
         "pairs": [[given, suggested, _short(count)] for given, suggested, count in pairs if count >= 0.5],
-        "by_class": _short(wrong.sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-12)),  # the share that is wrong
+        "by_class": np.stack([numbers(content.labels), numbers(content.labels[content.is_issue])], axis=1).tolist(),
         "matrix": _short(expected) if len(content.classes) <= MAX_MATRIX_CLASSES else None,
     }
 

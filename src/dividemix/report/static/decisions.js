@@ -78,4 +78,5 @@ function downloadCorrections() {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
+  status.applied.hidden = !DATA.apply || Boolean(DATA.saved_to);
 }

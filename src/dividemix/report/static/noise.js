@@ -5,6 +5,39 @@ function showNoise(showPair) {
   const { pairs, matrix } = DATA.noise;
   if (matrix) home.append(heatMap(matrix, showPair));
   home.append(pairs.length ? mostFrequent(pairs, showPair) : h("p", { class: "note" }, "No two classes are confused often."));
+  if (DATA.num_issues) home.append(byClass(showPair));
+}
+
+/** The classes with the largest share of flagged labels, each a button with a bar. */
+function byClass(showPair) {
+  const most = 10;
+  const classes = DATA.noise.by_class
+    .map(([given, flagged], label) => ({ label, given, flagged, share: given ? flagged / given : 0 }))
+    .filter(({ flagged }) => flagged)
+    .sort((a, b) => b.share - a.share);
+  return h(
+    "div",
+    { class: "most-frequent" },
+    h("h3", {}, classes.length > most ? `Flagged by class: the ${most} with the largest share` : "Flagged by class"),
+    h(
+      "ol",
+      {},
+      ...classes.slice(0, most).map(({ label, given, flagged, share }) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            { type: "button", onclick: () => showPair(label, "") },
+            h("span", { class: "pair" }, name(className(label), "given")),
+            h("span", { class: "pair-count" }, `${count(flagged)} of ${count(given)}, ${percent(share)}`),
+            svg("svg", { class: "pair-bar", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+              svg("rect", { width: 100 * share, height: 4 })),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** The pairs with the most samples, each a button with a bar. */

@@ -46,6 +46,7 @@ function showReview() {
   status.start = h("button", { type: "button", onclick: start }, "Start reviewing");
   const help = h("button", { type: "button", onclick: () => $("#help").showModal() }, "Keys ", h("kbd", {}, "?"));
   status.clear = h("button", { type: "button", class: "quiet", onclick: clearAll }, "Start over");
+  status.applied = h("p", { class: "lead saved", role: "status", hidden: true }, "Saved as corrections.csv. To apply it: ", h("code", {}, DATA.apply ?? ""));
   status.note = h("p", { class: "note", role: "alert" }, STORE.note);
   if (DATA.saved_to) {
     $(".review-lead").after(h("p", { class: "lead saved" }, "Decisions are saved to ", h("code", {}, DATA.saved_to), " at once. To apply them: ", h("code", {}, DATA.apply)));
@@ -53,6 +54,7 @@ function showReview() {
   $(".progress-line").append(
     h("div", { class: "progress-meter" }, status.bar, status.text),
     h("div", { class: "progress-buttons" }, status.start, help, status.clear, status.download),
+    status.applied,
     status.note,
   );
   buildBulk();
