@@ -130,9 +130,15 @@ def test_clean_labels_are_left_alone() -> None:
     assert is_flagged.double().mean() < 0.03
 
 
+def test_one_epoch_has_two_folds() -> None:
+    data, s = blobs(), CrossFittedSettings(**{**SHORT, "epochs": 1})
+    state = trained(data, s)
+    assert state.buffers["folds"].unique().tolist() == [0, 1]
+    two = trained(data, CrossFittedSettings(**{**SHORT, "epochs": 2}))
+    assert torch.equal(state.buffers["log_probs"], two.buffers["log_probs"])
+
+
 def test_mistakes_are_one_line() -> None:
-    with pytest.raises(InputError, match="an epoch is a fold, and there must be at least 2"):
-        CrossFittedSettings(epochs=1)
     s = CrossFittedSettings(**SHORT)
     with pytest.raises(InputError, match="needs net trees"):
         started(blobs(), CrossFittedSettings(**{**SHORT, "net": "linear"}))
@@ -140,5 +146,5 @@ def test_mistakes_are_one_line() -> None:
         loop.start(METHOD, State.start(tiny_nets(num_nets=1), s), TrainingSets(TinyData()), s)
     alone = blobs()
     alone.labels[:] = 1
-    with pytest.raises(InputError, match="fold 1 of 3 leaves one class to train on: set fewer epochs"):
+    with pytest.raises(InputError, match="fold 1 of 3 leaves one class to train on: set other epochs"):
         trained(alone, s)

@@ -43,11 +43,10 @@ class CrossFittedSettings(MethodSettings):
     num_rounds: int = setting(100, "rounds of boosting in each fold, at most: it stops early", low=1)
     min_leaf: int = setting(3, "rows in a leaf of a forest, at least; with very many rows, more", low=1)
 
-    def check(self) -> None:
-        """Raise InputError unless there are two folds or more."""
-        super().check()
-        if self.epochs < 2:
-            raise InputError(f"epochs is {self.epochs}: an epoch is a fold, and there must be at least 2")
+    @property
+    def num_folds(self) -> int:
+        """Folds of the samples: an epoch is a fold, but a single epoch has two."""
+        return max(2, self.epochs)
 
 
 class CrossFitted(Method):
@@ -66,36 +65,22 @@ class CrossFitted(Method):
 
         data, num_classes = _vectors(sets.train), len(_trees(state).bias)
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
-        state.buffers["folds"] = fold_of(data.whole, s.epochs)
+        state.buffers["folds"] = fold_of(data.whole, s.num_folds)
         uniform = -torch.tensor(float(num_classes), dtype=torch.float64).log()
         state.buffers["learner"] = torch.zeros((), dtype=torch.int64)  # the chosen one of CANDIDATES
         state.buffers["log_probs"] = uniform.repeat(len(data.whole), num_classes)
 
     def epoch(self, state: State, sets: TrainingSets, s: CrossFittedSettings) -> EpochReport:
         """Train on all folds but one; add the trees to the net; after the last fold, estimate the noise."""
-        from dividemix.methods.tree_learners import joined, log_probs, trained, tree_tensors
-
-        data, net, fold = _vectors(sets.train), _trees(state), state.epoch
+        data, net = _vectors(sets.train), _trees(state)
         positions, labels = data.positions.cpu(), data.labels.cpu()
-        is_outside = (state.buffers["folds"] == fold).cpu()
-        trains = ~is_outside[positions]
-        if len(labels[trains].unique()) < 2:
-            raise InputError(f"fold {fold + 1} of {s.epochs} leaves one class to train on: set fewer epochs")
-        features = data.features.cpu().numpy()
-        learner = CANDIDATES[int(state.buffers["learner"])] if s.learner == "auto" else s.learner
-        if s.learner == "auto" and fold == 0:
-            right = [_num_right(one, s, features, labels, trains) for one in CANDIDATES]
-            state.buffers["learner"].fill_(right.index(max(right)))
-            learner = CANDIDATES[right.index(max(right))]
-        model = trained(learner, s, features[trains], labels[trains].numpy(), fold)
-        outside = data.whole.cpu()[is_outside].numpy()
-        state.buffers["log_probs"][is_outside] = log_probs(model, outside, len(net.bias))
-        with torch.no_grad():
-            existing = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
-            net.grow(joined(existing, tree_tensors(model, len(net.bias))))
-        predicted, is_last = state.buffers["log_probs"][positions], fold == s.epochs - 1
+        folds = [state.epoch] if s.epochs > 1 else list(range(s.num_folds))
+        for fold in folds:
+            _train_without(state, data, fold, s)
+        predicted, is_last = state.buffers["log_probs"][positions], state.epoch == s.epochs - 1
         figures = {"noise_rate": _take_noise_out(net, predicted, labels)} if is_last else {}
-        judged = torch.ones_like(trains) if is_last else ~trains
+        own = state.buffers["folds"].cpu()[positions]
+        judged = torch.ones_like(own, dtype=torch.bool) if is_last else own == folds[0]
         losses = -predicted.gather(1, labels[:, None])[judged]
         return EpochReport({"loss": [losses.mean().item() if len(losses) else 0.0]}, figures=figures)
 
@@ -107,6 +92,27 @@ class CrossFitted(Method):
             losses = -predicted.gather(1, given[:, None]).T
             clean_prob = probs.gather(1, given[:, None]).T.clamp(0, 1)
         return Judgement(probs.float(), losses, clean_prob)
+
+
+def _train_without(state: State, data: FeatureData, fold: int, s: CrossFittedSettings) -> None:
+    """Train on the samples of the other folds, predict those of the fold, and give the net the trees."""
+    from dividemix.methods.tree_learners import joined, log_probs, trained, tree_tensors
+
+    net, labels, features = _trees(state), data.labels.cpu(), data.features.cpu().numpy()
+    is_outside = (state.buffers["folds"] == fold).cpu()
+    trains = ~is_outside[data.positions.cpu()]
+    if len(labels[trains].unique()) < 2:
+        raise InputError(f"fold {fold + 1} of {s.num_folds} leaves one class to train on: set other epochs")
+    if s.learner == "auto" and fold == 0:
+        right = [_num_right(one, s, features, labels, trains) for one in CANDIDATES]
+        state.buffers["learner"].fill_(right.index(max(right)))
+    learner = CANDIDATES[int(state.buffers["learner"])] if s.learner == "auto" else s.learner
+    model = trained(learner, s, features[trains], labels[trains].numpy(), fold)
+    outside = data.whole.cpu()[is_outside].numpy()
+    state.buffers["log_probs"][is_outside] = log_probs(model, outside, len(net.bias))
+    with torch.no_grad():
+        existing = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
+        net.grow(joined(existing, tree_tensors(model, len(net.bias))))
 
 
 def _num_right(learner: str, s: CrossFittedSettings, features: NDArray[Any], labels: Tensor, trains: Tensor) -> int:
