@@ -58,7 +58,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     method : str or None, default=None
         The method by name (docs/methods.md). None is that of the preset `default`, for vectors or for images as above.
     epochs : int or None, default=None
-        Number of epochs, including warm-up. None is 14 for the linear layer, and 30 for networks.
+        Number of epochs, including warm-up. None is 16 for the linear layer, and 30 for networks.
     warmup_epochs : int or None, default=None
         Epochs of ordinary training before the first division. None is a sixth of the epochs, 1 to 5.
     batch_size : int, default=32

@@ -21,7 +21,7 @@ from tiny import TinyData, copied, tiny_nets
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.engine.state import State
 from dividemix.errors import InputError
-from dividemix.methods import METHODS, loop
+from dividemix.methods import METHODS, fitted_matrix, loop
 from dividemix.methods.method import TrainingSets
 from dividemix.methods.robust_vectors import RobustVectorsSettings
 from dividemix.nets.build import build_net
@@ -104,17 +104,36 @@ def test_the_path_ends_where_labels_that_were_not_seen_become_less_likely() -> N
     assert strengths[-1] == strengths[-2] > 0.1
 
 
-def test_a_matrix_that_explains_unseen_labels_no_better_is_not_used() -> None:
-    """Right labels: the model is that of the path, logistic regression, and hardly a label is doubted."""
+def test_right_labels_are_hardly_doubted_and_nothing_is_lost() -> None:
+    """Oracle: the heads before any correction, which are logistic regression."""
     vectors, labels = load_digits(return_X_y=True)
     data = data_of(vectors[:600], labels[:600])
+    mean, std = feature_statistics(vectors[:600])
+    test = torch.from_numpy(((vectors[600:] - mean) / std).astype(np.float32))
     s = RobustVectorsSettings(epochs=10, net="linear")
     state = started(data, s, 10)
-    *_, last = loop.fit(METHOD, state, TrainingSets(data), s)
-    assert torch.equal(state.buffers["heads"], state.buffers["best_heads"])
-    assert last.figures["noise_rate"] < 0.03
+    found, noise = [], []
+    for report in loop.fit(METHOD, state, TrainingSets(data), s):
+        noise.append(report.figures.get("noise_rate", 1.0))
+        found.append((state.nets[0](test).argmax(dim=1).numpy() == labels[600:]).mean())
+    assert found[-1] > found[4] - 0.005
+    assert noise[-1] < 0.02
     judged = METHOD.judge(state, data, s)
-    assert (judged.clean_prob < 0.5).float().mean() < 0.04
+    assert (judged.clean_prob < 0.5).float().mean() < 0.01
+
+
+def test_a_matrix_that_misleads_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A matrix that takes every label for the next one: predictions of labels that were not seen get worse."""
+    wrong = 0.99 * torch.eye(3).roll(1, dims=1) + 0.01 / 3
+    monkeypatch.setattr(fitted_matrix, "fitted", lambda *_: fitted_matrix.Fitted(wrong, 1.0, 0.0))
+    data, s = blobs(), RobustVectorsSettings(**SHORT)
+    state = started(data, s)
+    list(islice(loop.fit(METHOD, state, TrainingSets(data), s), 6))
+    assert not torch.equal(state.buffers["heads"], state.buffers["best_heads"])
+    list(loop.fit(METHOD, state, TrainingSets(data), s))
+    assert torch.equal(state.buffers["heads"], state.buffers["best_heads"])
+    judged = METHOD.judge(state, data, s)
+    assert (judged.pred_probs.argmax(dim=1) == data.labels).float().mean() > 0.5
 
 
 @pytest.mark.parametrize(("epochs", "corrections", "trained"), [(7, 0, 7), (1, 3, 1), (7, 3, 3)])

@@ -137,7 +137,7 @@ def test_vectors_get_the_recipe_for_vectors_unless_the_user_wants_another(tmp_pa
         np.savez(path, features=np.random.default_rng(0).normal(size=(90, num_features)), labels=np.arange(90) % 3)
         plan = make_plan({"data": str(path), "device": "cpu"})
         assert (plan.job.method, plan.job.settings.net, plan.job.holdout) == ("robust_vectors", net, 0.0)
-        assert plan.job.settings.epochs == 14
+        assert plan.job.settings.epochs == 16
         assert "method" in {choice.name for choice in plan.choices}
         assert make_plan({"data": str(path), "device": "cpu", "epochs": 6}).job.settings.epochs == 6
         for given in ({"method": "robust"}, {"lambda_u": 5.0}, {"net": "mlp"}):

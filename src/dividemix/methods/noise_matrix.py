@@ -20,7 +20,8 @@ def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
     A sample counts for the class whose probability is largest compared with its mean among the samples with that
     label. It tends to overstate the noise.
     """
-    probs, labels = _some(log_probs, labels)
+    log_probs, labels = sampled(log_probs, labels)
+    probs = log_probs.exp()
     num_classes = probs.shape[1]
     counts = torch.bincount(labels, minlength=num_classes)
     sums = probs.new_zeros(num_classes).index_add(0, labels, probs.gather(1, labels[:, None])[:, 0])
@@ -32,7 +33,8 @@ def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
 
 def better_matrix(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
     """T (C, C) under which the given labels (N,) are likeliest, from predictions (N, C) of the *true* labels: by EM."""
-    probs, labels = _some(log_probs, labels)
+    log_probs, labels = sampled(log_probs, labels)
+    probs = log_probs.exp()
     for _ in range(_ROUNDS):
         posterior = probs * matrix.T[labels]
         posterior /= posterior.sum(dim=1, keepdim=True).clamp(min=1e-30)
@@ -51,12 +53,12 @@ def true_label_probs(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tenso
     return torch.softmax(log_probs + matrix.T[labels].log(), dim=1)
 
 
-def _some(log_probs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Probabilities (n, C) and labels (n,) of at most _MOST samples, drawn with a fixed seed: data have an order."""
+def sampled(log_probs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Predictions (n, C) and labels (n,) of at most _MOST samples, drawn with a fixed seed: data have an order."""
     if len(labels) > _MOST:
         index = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0))[:_MOST].to(labels.device)
         log_probs, labels = log_probs[index], labels[index]
-    return log_probs.exp(), labels
+    return log_probs, labels
 
 
 def _rows_to_one(counts: Tensor) -> Tensor:

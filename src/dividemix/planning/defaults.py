@@ -111,7 +111,7 @@ def for_vectors(method: str, num_features: int) -> list[Choice]:
     if num_features <= _FEW_FEATURES:
         net = Choice("net", "fourier", f"at most {_FEW_FEATURES} features: a linear layer needs random waves of them")
     width = Choice("net_width", 512, "random waves")
-    epochs = Choice("epochs", 14, "ten strengths of regularisation, four corrections of the noise matrix")
+    epochs = Choice("epochs", 16, "ten strengths of regularisation, six corrections of the noise matrix")
     return [Choice("method", method, "vectors"), net, *([width] if net.value == "fourier" else []), epochs]
 
 

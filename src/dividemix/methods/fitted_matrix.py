@@ -1,0 +1,64 @@
+"""The noise matrix T[c, j] = P(given label j | true label c), fitted together with how sure predictions should be.
+
+All probabilities of classes are out of sample: nothing that predicts a sample was trained on its label.
+
+Shapes: N samples, C classes.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from dividemix.methods.noise_matrix import sampled, true_label_probs
+
+_ROUNDS = 30
+_STEP = 1.1  # factor of the sharpness in a round of EM
+_BORROWED = 20.0  # samples of each class, invented in proportion to all classes
+
+
+class Fitted(NamedTuple):
+    """A noise matrix (C, C), the sharpness of the predictions that goes with it, and the mean log-likelihood."""
+
+    matrix: Tensor
+    sharpness: float
+    likelihood: float
+
+
+def fitted(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Fitted:
+    """T under which the given labels (N,) are likeliest, from predictions (N, C) of the *true* labels: by EM.
+
+    Predictions of regularised heads are too flat, so their logarithms are multiplied by a sharpness, which is fitted,
+    too; else T would understate the noise. A class with few samples borrows from the others.
+    """
+    log_probs, labels = sampled(log_probs, labels)
+    sharpness = likelihood = 1.0
+    for _ in range(_ROUNDS):
+        tried = {}
+        for factor in (1.0, 1 / _STEP, _STEP):
+            sharp = torch.log_softmax(sharpness * factor * log_probs, dim=1)
+            tried[log_likelihoods(sharp, labels, matrix).mean().item()] = sharpness * factor
+        likelihood = max(tried)
+        sharpness = tried[likelihood]
+        posterior = true_label_probs(torch.log_softmax(sharpness * log_probs, dim=1), labels, matrix)
+        counts = torch.zeros_like(matrix).index_add(0, labels, posterior).T
+        matrix = counts + _BORROWED * _pooled(counts)
+        matrix = matrix / matrix.sum(dim=1, keepdim=True)
+    return Fitted(matrix, sharpness, likelihood)
+
+
+def log_likelihoods(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
+    """The log-likelihood (N,) of the given labels (N,) through T, from predictions (N, C) of the true labels."""
+    return torch.logsumexp(log_probs + matrix.T.log()[labels], dim=1)
+
+
+def _pooled(counts: Tensor) -> Tensor:
+    """The matrix (C, C) that all classes together suggest: one share of right labels, one distribution of wrong ones.
+
+    Counts are (C, C). No class is impossible.
+    """
+    off_diagonal = 1 - torch.eye(len(counts), dtype=counts.dtype, device=counts.device)
+    right = (counts.diagonal().sum() + 1) / (counts.sum() + 2)
+    wrong = ((counts * off_diagonal).sum(dim=0) + 1) * off_diagonal
+    wrong = wrong / wrong.sum(dim=1, keepdim=True).clamp(min=1)
+    return right * (1 - off_diagonal) + (1 - right) * wrong
