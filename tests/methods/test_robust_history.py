@@ -7,7 +7,7 @@ import oracles
 import pytest
 import torch
 from method_checks import SHORT, assert_phases_add_up, assert_resumes, assert_trains_on_odd_data
-from tiny import NUM_CLASSES, TinyData, fit, record, start
+from tiny import NUM_CLASSES, TinyData, fit, record, start, weights_of
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -54,6 +54,41 @@ def test_every_epoch_learns_the_labels_that_the_recorded_predictions_make() -> N
         torch.testing.assert_close(state.samples["history"].double(), history, rtol=0, atol=1e-5)
         if epoch >= 3:
             assert report.figures["noise_rate"] == pytest.approx(noise[data.labels].mean().item(), abs=1e-5)
+
+
+def test_labels_are_doubted_in_proportion_to_the_noise_between_5_and_15_percent() -> None:
+    """Oracle: the loss of the recorded logits with labels that are not, half and fully doubted."""
+    data = TinyData(80)
+    for noise, doubt in ((0.04, 0.0), (0.1, 0.5), (0.3, 1.0)):
+        s = settings_of()
+        state = start(METHOD, s, data)
+        epochs = fit(METHOD, state, data, s)
+        for _ in range(3):
+            next(epochs)
+        matrix = torch.full((3, 3), noise / 2).fill_diagonal_(1 - noise)
+        state.buffers |= {"noise_matrix": matrix, "noise_by_label": torch.full((3,), noise)}
+        probs = state.samples["history"].clone()
+        clean_prob = 1 - doubt * (1 - clean_prob_by_class(probs, data.labels))
+        targets = refined(probs, data.labels, clean_prob, mistaken_for(matrix))
+        data.asked.clear()
+        report, calls = record(state, epochs)
+        pairs = zip(calls, data.asked, strict=True)
+        losses = [oracles.loss_x(call.logits.tolist(), targets[index].tolist()) for call, index in pairs]
+        assert report.losses["loss"] == pytest.approx([math.fsum(losses) / len(losses)], rel=1e-5)
+        assert doubt or torch.equal(targets, F.one_hot(data.labels, NUM_CLASSES).float())
+
+
+def test_the_model_is_the_mean_of_the_weights_over_a_part_of_an_epoch() -> None:
+    s, data = settings_of(average_epochs=0.5), TinyData(80)
+    state = start(METHOD, s, data)
+    mean = weights_of(state.nets[0])
+    _, calls = record(state, fit(METHOD, state, data, s))
+    after = [call.weights[0] for call in calls[1:]] + [weights_of(state.nets[0])]  # each step
+    keep = math.exp(-1 / (0.5 * len(after)))
+    for weights in after:
+        mean = {name: keep * mean[name] + (1 - keep) * weights[name] for name in mean}
+    for name, parameter in state.predictors[0].named_parameters():
+        torch.testing.assert_close(parameter, mean[name])
 
 
 def test_with_the_given_labels_alone_it_is_cross_entropy_to_the_bit() -> None:
