@@ -13,6 +13,7 @@ from torch import nn
 
 from dividemix.algorithm.divide import clean_probability, normalise
 from dividemix.engine.state import State
+from dividemix.judging.calibration import calibrate
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.methods import find_method
 from dividemix.methods.dividemix import DivideMixSettings
@@ -94,7 +95,7 @@ def test_the_csv_holds_every_sample_in_that_order(found: Found) -> None:
     assert [int(row["index"]) for row in rows] == issues.order.tolist()
     assert list(rows[0]) == [
         *("index", "path", "is_label_issue", "label_score", "given_label", "predicted_label", "predicted_prob"),
-        *("clean_prob_1", "clean_prob_2", "loss_1", "loss_2"),
+        *("wrong_prob", "clean_prob_1", "clean_prob_2", "loss_1", "loss_2"),
     ]
     for row in rows:
         i = int(row["index"])
@@ -113,3 +114,28 @@ def test_the_index_is_that_of_the_data_as_it_was_given(found: Found) -> None:
     rows = list(csv.DictReader(io.StringIO(of_table.to_csv())))
     assert [int(row["index"]) for row in rows] == [3 * i + 1 for i in issues.order]
     np.testing.assert_array_equal(of_table.order, issues.order)
+
+
+def test_held_out_labels_make_the_score_a_calibrated_probability() -> None:
+    """Oracle: judging/calibration.py, which has its own."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(300) % 3
+    probs = rng.dirichlet(np.ones(3), 300).astype(np.float32)
+    opinion = probs[np.arange(300), labels].astype(np.float64)
+    about: dict[str, Any] = {"classes": CLASSES, "paths": None, "labels": labels, "pred_probs": probs}
+    about |= {"losses": -np.log(opinion)[None], "clean_prob": opinion[None], "sample_probs": probs}
+    without, found = LabelIssues(**about), LabelIssues(**about, unseen=np.arange(150))
+    assert np.array_equal(without.label_score, probs[np.arange(300), labels])
+    assert without.expected["is_calibrated"] is False
+    calibrated = calibrate(probs, labels, opinion, np.arange(150))
+    assert found.label_score == pytest.approx(1 - calibrated.wrong_prob, abs=1e-6)
+    expected = found.expected
+    assert expected["is_calibrated"] is True
+    assert expected["num_wrong"] == pytest.approx(calibrated.wrong_prob.sum(), abs=0.1)
+    order, num_flagged = found.order, int(found.is_label_issue.sum())
+    assert expected["precision_at"] == {
+        name: pytest.approx(calibrated.wrong_prob[order[:k]].mean(), abs=1e-4)
+        for name, k in (("10", 10), ("100", 100), ("flagged", num_flagged))
+    }
+    first = next(found.rows())
+    assert first["wrong_prob"] == pytest.approx(1 - first["label_score"], abs=1e-6)

@@ -15,7 +15,9 @@ from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_job, trained, tree
 
 import dividemix
 from dividemix.errors import InputError
+from dividemix.judging.records import ExpectedIssues
 from dividemix.planning.job import Job
+from dividemix.report.content import expected_words
 from dividemix.report.of_run import _apply, page_content, write_report
 from dividemix.report.page import render
 from dividemix.report.shown import image
@@ -159,3 +161,19 @@ def test_photographs_that_python_names_by_their_paths_are_shown_too(
         for index, size in ((5, (256, 128)), (3, (8, 8))):
             content = base64.b64decode(found[index]["small"].partition(",")[2])
             assert Image.open(io.BytesIO(content)).size == size
+
+
+def test_expected_numbers_are_sentences() -> None:
+    expected: ExpectedIssues = {
+        "num_wrong": 2131.6,
+        "low": 1530.2,
+        "high": 2960.0,
+        "is_calibrated": True,
+        "precision_at": {"10": 1.0, "100": 0.994, "flagged": 0.861},
+    }
+    assert expected_words(expected) == (
+        "About 2,132 wrong labels are expected, probably 1,530 to 2,960. Of the flagged labels 86%, of the 100 most"
+        " suspicious ones 99% are expected to be wrong."
+    )
+    expected["precision_at"] = {"10": 0.2}
+    assert expected_words(expected) == "About 2,132 wrong labels are expected, probably 1,530 to 2,960."

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
 from dividemix.errors import InputError
+from dividemix.judging.calibration import Calibration, calibrate
 from dividemix.judging.issue_parquet import write_parquet
 from dividemix.judging.odd_samples import OddSamples
+from dividemix.judging.records import ExpectedIssues
 from dividemix.methods.method import Judgement
 
 _LINES = 10_000  # of a block of label_issues.csv
@@ -40,6 +42,8 @@ class LabelIssues:
     votes: Votes | None = None  # on the N samples, if several annotators labelled them
     odd: OddSamples | None = None  # near-duplicates and outliers among samples that are vectors
     texts: tuple[str, ...] | None = None  # of the N samples, if they are texts
+    sample_probs: NDArray[np.float32] | None = None  # (N, C): predictions that do not use the given labels
+    unseen: NDArray[np.int64] | None = None  # indices of samples whose labels no network has seen
 
     def __repr__(self) -> str:
         return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
@@ -51,9 +55,20 @@ class LabelIssues:
         return predicted
 
     @cached_property
+    def calibration(self) -> Calibration:
+        """How sure it is that each label is wrong, and how many are."""
+        return calibrate(self.sample_probs, self.labels, self.clean_prob.mean(axis=0), self.unseen)
+
+    @cached_property
     def label_score(self) -> NDArray[np.float32]:
-        """(N,): the probability of the given label, low is bad. cleanlab calls it self-confidence."""
+        """(N,): the probability that the given label is right, low is bad.
+
+        Without held-out samples, by which it is calibrated, that of the given label by the networks, which cleanlab
+        calls self-confidence.
+        """
         score: NDArray[np.float32] = self.pred_probs[np.arange(len(self.labels)), self.labels]
+        if self.calibration.temperature is not None:
+            score = (1 - self.calibration.wrong_prob).astype(np.float32)
         return score
 
     @cached_property
@@ -77,6 +92,20 @@ class LabelIssues:
         return float(self.is_label_issue.mean())
 
     @property
+    def expected(self) -> ExpectedIssues:
+        """How many labels are expected to be wrong, and what share of the most suspicious ones."""
+        found, num_flagged = self.calibration, int(self.is_label_issue.sum())
+        at = {str(k): k for k in (10, 100, 1000, 10_000) if k <= len(self.labels)} | {"flagged": num_flagged}
+        suspicious = found.wrong_prob[self.order]
+        return {
+            "num_wrong": round(found.expected, 1),
+            "low": round(found.low, 1),
+            "high": round(found.high, 1),
+            "is_calibrated": found.temperature is not None,
+            "precision_at": {name: round(float(suspicious[:k].mean()), 4) for name, k in at.items() if k},
+        }
+
+    @property
     def noise_matrix(self) -> NDArray[np.float64]:
         """(C, C): estimated joint distribution of given (rows) and true label (columns)."""
         believed = np.where(self.is_label_issue, self.predicted, self.labels)
@@ -96,6 +125,7 @@ class LabelIssues:
         """The lines of label_issues.csv, worst first."""
         is_issue, score = self.is_label_issue, self.label_score
         predicted, predicted_prob = self.predicted, self.pred_probs.max(axis=1)
+        wrong_prob = self.calibration.wrong_prob
         for i in self.order.tolist():
             yield {
                 "index": i if self.sample_rows is None else int(self.sample_rows[i]),
@@ -105,6 +135,7 @@ class LabelIssues:
                 "given_label": self.classes[self.labels[i]],
                 "predicted_label": self.classes[predicted[i]],
                 "predicted_prob": float(predicted_prob[i]),
+                "wrong_prob": float(wrong_prob[i]),
                 **{f"clean_prob_{k + 1}": float(prob[i]) for k, prob in enumerate(self.clean_prob)},
                 **{f"loss_{k + 1}": float(loss[i]) for k, loss in enumerate(self.losses)},
                 **({} if self.votes is None else self._vote_columns(i)),
@@ -182,9 +213,12 @@ def find_issues(
     votes: Votes | None = None,
     odd: OddSamples | None = None,
     texts: tuple[str, ...] | None = None,
+    unseen: NDArray[np.int64] | None = None,
 ) -> LabelIssues:
-    """The label issues of a judgement of samples with the given labels (N,), and what else is known of them."""
-    arrays = {name: tensor.numpy() for name, tensor in vars(judgement).items()}
-    return LabelIssues(
-        classes=classes, paths=paths, labels=labels, sample_rows=rows, votes=votes, odd=odd, texts=texts, **arrays
-    )
+    """The label issues of a judgement of samples with the given labels (N,), and what else is known of them.
+
+    `unseen` are the indices of samples whose labels no network has seen.
+    """
+    arrays = {name: tensor.numpy() for name, tensor in vars(judgement).items() if tensor is not None}
+    about: dict[str, Any] = {"votes": votes, "odd": odd, "texts": texts, "unseen": unseen}
+    return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, **about, **arrays)

@@ -75,6 +75,16 @@ class AnnotatorSummary(TypedDict):
     mean_confidence: float  # of the consensus, over the samples
 
 
+class ExpectedIssues(TypedDict):
+    """Expected numbers of wrong labels, without true labels."""
+
+    num_wrong: float
+    low: float  # nine times in ten the number is between these two
+    high: float
+    is_calibrated: bool  # whether held-out labels were used
+    precision_at: dict[str, float]  # the share of wrong labels among the first k lines, and among the "flagged" ones
+
+
 class RunSummary(TypedDict):
     """summary.json of a finished run."""
 
@@ -96,6 +106,7 @@ class RunSummary(TypedDict):
     noise: NotRequired[NoiseSummary]
     annotators: NotRequired[AnnotatorSummary]
     class_noise: NotRequired[dict[str, float | None]]  # the same by given label; runs of 0.1 have none
+    expected: NotRequired[ExpectedIssues]
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
     kept_acc: NotRequired[float | None]
     kept_val_acc: NotRequired[float]

@@ -71,4 +71,4 @@ def judge_without_own_opinion(state: State, data: TrainingData) -> Judgement:
 def judgement(seen: Evaluation, clean_prob: Tensor) -> Judgement:
     """The judgement with these clean probabilities (K, n), from an evaluation with keep_probs."""
     assert seen.pred_probs is not None
-    return Judgement(seen.pred_probs, seen.losses.double(), clean_prob)
+    return Judgement(seen.pred_probs, seen.losses.double(), clean_prob, sample_probs=seen.pred_probs)

@@ -65,6 +65,7 @@ class Judgement:
     pred_probs: Tensor  # (N, C) float32: what the nets predict together
     losses: Tensor  # (K, N) float64: cross-entropy of the given label by each net
     clean_prob: Tensor  # (K, N) float64: probability that the given label is right, by each net
+    sample_probs: Tensor | None = None  # (N, C): predictions that do not use the given labels; they allow a calibration
 
 
 class Method(Protocol):

@@ -94,6 +94,11 @@ class Material:
         return np.asarray(self.encoding.images.train_images)
 
     @property
+    def unseen(self) -> NDArray[np.int64]:
+        """The indices of the samples that are not trained on."""
+        return np.setdiff1d(np.arange(len(self.everything.labels)), self.train_index)
+
+    @property
     def labels(self) -> NDArray[np.int64]:
         """Given labels (N,)."""
         labels: NDArray[np.int64] = self.everything.labels.cpu().numpy()

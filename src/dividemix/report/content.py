@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.builtin import BUILT_IN
+from dividemix.judging.records import ExpectedIssues
 from dividemix.report.data_map import DataMap
 
 # Files whose labels are numbers of classes, or can be.
@@ -21,6 +22,18 @@ _NUMBERED = (".npz", ".npy", ".parquet", ".arrow", ".feather", ".json")
 def can_add_classes(data: str) -> bool:
     """Whether corrections of the data may name a new class."""
     return data not in BUILT_IN and Path(data).suffix.lower() not in _NUMBERED
+
+
+def expected_words(expected: ExpectedIssues) -> str:
+    """How many labels are expected to be wrong, in sentences."""
+    about, low, high = round(expected["num_wrong"]), round(expected["low"]), round(expected["high"])
+    words = f"About {about:,} wrong labels are expected, probably {low:,} to {high:,}."
+    shares = expected["precision_at"]
+    if "flagged" not in shares:
+        return words
+    words += f" Of the flagged labels {shares['flagged']:.0%}"
+    words += f", of the 100 most suspicious ones {shares['100']:.0%}" if "100" in shares else ""
+    return f"{words} are expected to be wrong."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,6 +66,7 @@ class PageContent:
     true_labels: NDArray[np.int64] | None = None  # (N,): if known; then the flags are scored
     kept_epoch: int | None = None  # the epoch whose networks were kept
     num_skipped: int = 0  # samples that could not be read
+    expected: str = ""  # sentences: how many labels are expected to be wrong
     map: DataMap | None = None  # of samples that are vectors
     apply: str | None = None  # the command that applies downloaded corrections; None if they cannot be applied
 

@@ -10,7 +10,7 @@ from dividemix.errors import InputError, counted
 from dividemix.judging.issue_table import Issue, read_issue_table
 from dividemix.judging.records import RunSummary
 from dividemix.planning.job import read_settings
-from dividemix.report.content import PageContent, can_add_classes
+from dividemix.report.content import PageContent, can_add_classes, expected_words
 from dividemix.stored import read_json
 
 
@@ -58,6 +58,7 @@ def content_of_files(run: Path) -> PageContent:
         paths=tuple(one.path for one in issues) if any(one.path for one in issues) else None,
         kept_epoch=summary["kept_epoch"],
         num_skipped=summary["num_skipped"],
+        expected=expected_words(summary["expected"]) if "expected" in summary else "",
     )
 
 

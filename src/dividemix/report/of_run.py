@@ -19,7 +19,7 @@ from dividemix.judging.records import RunSummary
 from dividemix.planning.job import JOB_FIELDS, Job
 from dividemix.planning.material import Material
 from dividemix.report import shown
-from dividemix.report.content import PageContent, can_add_classes
+from dividemix.report.content import PageContent, can_add_classes, expected_words
 from dividemix.report.data_map import data_map
 from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
@@ -96,6 +96,7 @@ def page_content(run: Run) -> PageContent:
         true_labels=material.true_labels,
         kept_epoch=summary["kept_epoch"],
         num_skipped=len(material.skipped),
+        expected=expected_words(summary["expected"]) if "expected" in summary else "",
         map=(
             data_map(material.everything.features.cpu().numpy(), issues.is_label_issue)
             if isinstance(material.everything, FeatureData)

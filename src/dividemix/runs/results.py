@@ -40,6 +40,7 @@ def summarise_run(run: "Run") -> RunSummary:
         noise_rate=run.label_issues().noise_rate,
     )
     summary["class_noise"] = run.label_issues().class_noise
+    summary["expected"] = run.label_issues().expected
     if (noise := material.noise) is not None:
         summary["noise"] = {"spec": run.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
     if material.test is not None:

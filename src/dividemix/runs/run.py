@@ -271,7 +271,7 @@ class Run:
             about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes", "texts")}
             everything = material.everything
             odd = find_odd_samples(everything.features) if isinstance(everything, FeatureData) else None
-            issues = find_issues(judgement, material.labels, odd=odd, **about)
+            issues = find_issues(judgement, material.labels, odd=odd, unseen=material.unseen, **about)
             self._issues = self.state.epoch, issues
         return self._issues[1]
 

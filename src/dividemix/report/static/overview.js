@@ -27,7 +27,9 @@ function aboutNoise(kept) {
     steps = ` In epoch ${kept.epoch}, whose networks were kept, the losses alone made ${percent(mean(divisions.map(mixtureShare)))} of the labels look wrong, and training ignored ${percent(ignored)}: these are steps on the way, not estimates.`;
   }
   const truth = DATA.quality ? ` In truth ${percent(DATA.quality.num_wrong / DATA.num_samples)} are wrong.` : "";
-  return `The flagged labels are the estimate of how many are wrong: the networks doubt the label and predict another class.${steps}${truth}`;
+  const flagged = "A label is flagged if the networks doubt it and predict another class.";
+  const estimate = DATA.expected || "The flagged labels are the estimate of how many are wrong.";
+  return `${estimate} ${flagged}${steps}${truth}`;
 }
 
 /** Without test images: what the agreement with labels that may be wrong can say. */

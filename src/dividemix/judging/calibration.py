@@ -1,0 +1,118 @@
+"""How sure it is that a label is wrong: "90 %" should be right nine times in ten. True labels are not needed.
+
+Samples that were held out have noisy labels that no network has seen. The networks' predictions, sharpened or softened
+by a temperature, must explain these labels through a noise matrix, which follows from the method's opinion. The
+temperature is that under which the held-out labels are likeliest. Then Bayes' rule gives the probability that each
+label is wrong. Without held-out samples, the method's opinion is taken as it is.
+
+Shapes: N samples, n of them held out, C classes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+_FEWEST = 100  # held-out samples that are needed
+_MOST = 5000  # held-out samples that are used: more change nothing but the time
+_BLOCK = 4_000_000  # numbers in a block of predictions
+_TEMPERATURES = np.exp(np.linspace(np.log(0.2), np.log(5.0), 81))
+_SPREAD = 0.3  # of the temperature's logarithm around 0 before any label is seen: a few hundred labels tell little
+# Deviation of the logarithm of an expected number of wrong labels from that of the true one, as seen with noise that we
+# made (LOG.md). The noise does not follow a matrix exactly, and hard samples look like wrong labels.
+_MISFIT = 0.2
+_DEVIATIONS = 1.645  # a normal distribution is within so many of them nine times in ten
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The probability (N,) that each label is wrong, and bounds of how many are: nine times in ten they hold.
+
+    The temperature is None if there were no held-out samples to fit it.
+    """
+
+    wrong_prob: Floats
+    low: float
+    high: float
+    temperature: float | None
+
+    @property
+    def expected(self) -> float:
+        """How many labels are expected to be wrong."""
+        return float(self.wrong_prob.sum())
+
+
+def calibrate(
+    probs: NDArray[np.float32] | None, labels: Labels, clean_prob: Floats, unseen: Labels | None = None
+) -> Calibration:
+    """The calibration of predictions (N, C) and of the method's opinion (N,) of the labels (N,).
+
+    The predictions do not use the labels. `unseen` (n,) are the indices of samples whose labels no network has seen.
+    """
+    opinion = 1 - clean_prob
+    if probs is None or unseen is None or len(unseen) < _FEWEST:
+        return Calibration(opinion, *_bounds(opinion), None)
+    matrix = noise_matrix(probs, labels, clean_prob)
+    some = unseen[:: -(-len(unseen) // _MOST)]
+    temperature = _TEMPERATURES[np.argmax([_score(probs[some], labels[some], matrix, t) for t in _TEMPERATURES])]
+    wrong_prob = _wrong(probs, labels, matrix, temperature)
+    low, high = _bounds(wrong_prob)
+    other = float(opinion.sum())  # an estimate that is wrong in other ways
+    return Calibration(wrong_prob, min(low, other), max(high, other), float(temperature))
+
+
+def noise_matrix(probs: NDArray[np.float32], labels: Labels, clean_prob: Floats) -> Floats:
+    """P(given label j | true label c) (C, C), if the true class of a wrong label is each other class as predicted."""
+    num_classes = probs.shape[1]
+    counts = np.ones((num_classes, num_classes))  # given, true; one more of each: no class is impossible
+    for rows in _blocks(probs):
+        given, own = labels[rows], np.arange(len(labels[rows]))
+        true = probs[rows].astype(np.float64)
+        true[own, given] = 0.0
+        true *= ((1 - clean_prob[rows]) / np.maximum(true.sum(axis=1), 1e-12))[:, None]
+        true[own, given] = clean_prob[rows]
+        for label in np.unique(given):
+            counts[label] += true[given == label].sum(axis=0)
+    return np.asarray(counts.T / counts.sum(axis=0)[:, None])
+
+
+def _score(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperature: float) -> float:
+    """The log-likelihood of held-out labels (n,) through the matrix, and that of the temperature."""
+    each = (_softened(probs, temperature) * matrix.T[labels]).sum(axis=1)
+    return float(np.log(np.maximum(each, 1e-12)).sum() - (np.log(temperature) / _SPREAD) ** 2 / 2)
+
+
+def _wrong(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperature: float) -> Floats:
+    """P(label is wrong | sample, label) (N,), by Bayes' rule."""
+    wrong = np.empty(len(labels))
+    for rows in _blocks(probs):
+        given = labels[rows]
+        joint = _softened(probs[rows], temperature) * matrix.T[given]
+        right = joint[np.arange(len(given)), given]
+        wrong[rows] = 1 - right / np.maximum(joint.sum(axis=1), 1e-30)
+    return wrong.clip(0.0, 1.0)
+
+
+def _bounds(wrong_prob: Floats) -> tuple[float, float]:
+    """Bounds of how many labels are wrong: since the expected number is not exact, and by chance."""
+    expected, factor = float(wrong_prob.sum()), float(np.exp(_DEVIATIONS * _MISFIT))
+    chance = _DEVIATIONS * float(np.sqrt((wrong_prob * (1 - wrong_prob)).sum()))
+    return max(expected / factor - chance, 0.0), min(expected * factor + chance, float(len(wrong_prob)))
+
+
+def _softened(probs: NDArray[np.float32], temperature: float) -> Floats:
+    """The predictions (n, C) at a temperature: above 1 they are less sure."""
+    logs = np.log(np.maximum(probs.astype(np.float64), 1e-12)) / temperature
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _blocks(probs: NDArray[np.float32]) -> Iterator[slice]:
+    """Slices of the samples that fit into memory."""
+    size = max(1, _BLOCK // probs.shape[1])
+    for first in range(0, len(probs), size):
+        yield slice(first, first + size)
