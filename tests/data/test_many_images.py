@@ -32,7 +32,7 @@ def test_images_and_identity_do_not_depend_on_the_memory(tmp_path: Path) -> None
         assert isinstance(source.train_images, ImageFiles)
         np.testing.assert_array_equal(source.train_images[:], ARRAY)
         assert source.train_labels.tolist() == [0, 1, 2] * 4
-        assert "12 images: their size and their mean are those of 5" in source.notes[-1]
+        assert "12 images: 5 of them decide on size and mean" in source.notes[-1]
     assert (inside.mean, inside.std) == (outside.mean, outside.std)
     assert fingerprint(inside.train_images) == fingerprint(outside.train_images)
     assert inside.train_images.nbytes == ARRAY.nbytes

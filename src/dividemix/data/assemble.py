@@ -108,7 +108,7 @@ def _examine_some(listing: Listing, image_size: int | None, large_size: int, mem
     shape, notes, middle = _shape([one for one in headers if not isinstance(one, str)], image_size, large_size)
     found = find_listed(listing, shape, keep=number * int(np.prod(shape)) <= memory)
     usable = np.searchsorted(found.rows, readable)
-    notes.append(f"{number:,} images: their size and their mean are those of {len(usable):,}; none else is opened yet")
+    notes.append(f"{number:,} images: {len(usable):,} of them decide on size and mean, others are opened when needed")
     statistics = pixel_statistics(found.images.subset(usable))
     return _Decoded(
         found.images, found.rows.tolist(), list(found.skipped[len(listing.skipped) :]), statistics, notes, middle

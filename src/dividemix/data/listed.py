@@ -93,7 +93,7 @@ def find_listed(listing: Listing, shape: tuple[int, int, int], *, keep: bool = F
     check_enough(listing, skipped)
     digests = np.empty((len(rows), 16), dtype=np.uint8)
     labels = []
-    for place, row in enumerate(rows.tolist()):
+    for place, row in enumerate(map(int, rows)):
         digest = hashlib.blake2b(f"{listing.paths[row]}\n{sizes[row]}".encode(), digest_size=16)
         digests[place] = np.frombuffer(digest.digest(), dtype=np.uint8)
         labels.append(listing.labels[row])

@@ -35,8 +35,10 @@ def map_ahead(
         pool.shutdown(cancel_futures=True)
 
 
-def map_each(function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
-    """The result of each item, in order; at most a few hundred results are kept at a time."""
-    size = 128
-    for results in map_ahead(function, (items[start : start + size] for start in range(0, len(items), size))):
+def map_each(
+    function: Callable[[Item], Result], items: Sequence[Item], *, size: int = 128, waits: bool = False
+) -> Iterator[Result]:
+    """The result of each item, in order; at most three times `size` results are kept. `waits` is as in `map_ahead`."""
+    batches = (items[start : start + size] for start in range(0, len(items), size))
+    for results in map_ahead(function, batches, waits=waits):
         yield from results

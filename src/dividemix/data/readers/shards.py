@@ -20,6 +20,7 @@ from dividemix.data.threads import map_each
 from dividemix.errors import InputError
 
 Indexed = tuple[ShardFile, ShardIndex]
+_SHARDS_OF_STORE = 8  # indexed at a time in an object store: each may have millions of names
 
 
 def list_shards(
@@ -56,7 +57,9 @@ def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[[S
     truths: list[str | None] = []
     problems: dict[int, str] = {}
     ignored: list[Skipped] = []
-    for shard, (file, found) in zip(part, map_each(index, list(part.values())), strict=True):
+    waits = any(file.waits for file in part.values())
+    each = map_each(index, list(part.values()), size=_SHARDS_OF_STORE if waits else 1, waits=waits)
+    for shard, (file, found) in zip(part, each, strict=True):
         problems |= {len(names) + at: why for at, why in found.problems.items()}
         names += [f"{shard}/{name}" for name in found.names]
         labels += found.labels
@@ -68,14 +71,17 @@ def _listing(shards: ShardSet, part: Mapping[str, ShardFile], index: Callable[[S
         labels, truths = (_named(values, shards.classes) for values in (labels, truths))
         unknown = (row for row, label in enumerate(labels) if label is None and row not in problems)
         problems |= dict.fromkeys(unknown, "its label is not one of the classes")
-    used = np.setdiff1d(np.arange(len(names)), np.array(sorted(problems), dtype=np.int64))
+    is_used = np.ones(len(names), dtype=np.bool_)
+    is_used[list(problems)] = False
+    used = np.flatnonzero(is_used)
     if len(names) and len(used) == 0:
         row, why = next(iter(problems.items()))
         raise InputError(f"{shards.where}: no image can be used; {names[row]}: {why}: {_REMEDY}")
     skipped = [Skipped(names[row], why) for row, why in sorted(problems.items())]
     num_given = len(names)
     if problems:
-        names, labels, truths = ([column[row] for row in used] for column in (names, labels, truths))
+        names = [names[row] for row in used]
+        labels, truths = ([column[row] for row in used] for column in (labels, truths))
     has_truth = any(truth is not None for truth in truths)
     if has_truth and None in truths:
         bare = names[truths.index(None)]
