@@ -2,8 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
-from workshop import QUICK, succeed, tree_here
+from workshop import QUICK, fail, succeed, tree_here
 
 from dividemix.cli import main
 
@@ -25,3 +26,11 @@ def test_evaluate_gives_the_accuracy_of_the_summary(capsys: pytest.CaptureFixtur
     table = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines() if line[:1] == "│"]
     assert table == [[name, f"{recall:.1f}"] for name, recall in summary["class_recall"].items()]
     assert tree_here() == before
+
+
+def test_a_run_without_test_images_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    with np.load("toy.npz") as arrays:
+        np.savez("bare.npz", x_train=arrays["x_train"], y_train=arrays["y_train"])
+    succeed("bare.npz", *QUICK[1:], "--out", "run")
+    line = fail(capsys, ["evaluate", "run"])
+    assert "run: the run has no test images: train with --test DATA to have some; dividemix predict run DATA" in line

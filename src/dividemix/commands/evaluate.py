@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dividemix.commands.loaded_run import add_run, load_run
+from dividemix.errors import InputError
 
 if TYPE_CHECKING:
     from dividemix.judging.records import TestScores
@@ -27,8 +28,12 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     run = load_run(arguments)
     if arguments.checkpoint == "best":
         run.load_best()
+    if run.material.test is None:
+        raise InputError(
+            f"{arguments.run}: the run has no test {run.material.kind}: train with --test DATA to have some;"
+            f" dividemix predict {arguments.run} DATA predicts other samples"
+        )
     probs = run.test_probs()
-    assert run.material.test is not None  # test_probs has raised otherwise
     labels = run.material.test.labels.cpu().numpy()
     say(f"{arguments.run}: {run.job.method}, {arguments.checkpoint} checkpoint, {len(labels)} test {run.material.kind}")
     say(_line(scoring.test_scores(probs, labels)))
