@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from PIL import Image
 from toys import FLAGS, SETTINGS, finish, settled, toy_arrays, trained
 
 from dividemix.data import assemble
 from dividemix.data.image_files import ImageFiles
+from dividemix.methods import METHODS
 from dividemix.planning.job import Job, known_to
 from dividemix.runs.run import Run
 
@@ -62,6 +64,21 @@ def test_training_from_shards_is_that_from_memory(tmp_path: Path, method: str) -
     differing = {name for name in here if here[name] != there[name]}
     assert differing <= {"config.yaml", "model/README.md"}  # memory_gb
     assert inside.material.digest == outside.material.digest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.needs_vectors])
+def test_every_method_trains_from_shards_as_from_memory(tmp_path: Path, method: str) -> None:
+    data, more = toy_shards(tmp_path / "set"), {}
+    if METHODS[method].needs_trusted:
+        more["trusted"] = toy_shards(tmp_path / "trusted")
+    inside, outside = (
+        trained(tmp_path / str(gb), shard_job(data, method=method, epochs=2, memory_gb=gb, **more), 2)
+        for gb in (4.0, 0.0)
+    )
+    expected, found = inside.state.tensors(), outside.state.tensors()
+    assert expected.keys() == found.keys()
+    assert [name for name in expected if not torch.equal(expected[name], found[name])] == []
 
 
 @pytest.mark.usefixtures("number")
