@@ -87,5 +87,8 @@ def test_mistakes_are_one_line(table: Path, capsys: pytest.CaptureFixture[str]) 
     )
     assert "the labels of rows by --target" in fail(capsys, ["train", "table.csv"])
     succeed("table.csv", "--target", "label", "--key", "name", "--out", "run")
+    assert "its images are not files, which Label Studio needs" in fail(
+        capsys, ["share", "run", "--to", "label-studio", "--all"]
+    )
     Path("new.csv").write_text("size\n1\n")
     assert "no column 'colour', which the model was trained on" in fail(capsys, ["predict", "run", "new.csv"])

@@ -64,11 +64,12 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
     fields = ("data", "path_column", "label_column", "image_root", "features_column")
     job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
     is_own_copy = not data and (run / job.data).is_file()  # data.npz, of a run on arrays from Python
+    has_images = not is_own_copy and values.get("text_column") is None and values.get("target") is None
     return Shared(
         name=run.resolve().name,
         classes=tuple(classes),
         issues=issues,
-        list_images=dict if is_own_copy else partial(_images, job),
+        list_images=partial(_images, job) if has_images else dict,
         data=job.data,
     )
 
