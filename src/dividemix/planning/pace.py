@@ -106,9 +106,12 @@ def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, l
                 num_kept = sum(len(division.labeled) for division in report.divisions) / max(len(report.divisions), 1)
                 num_kept = math.ceil(num_kept / s.batch_size) * s.batch_size  # batches are full
                 paces[phase.name] = PhasePace(divide, rest / num_kept) if num_kept else PhasePace(rest / num_samples)
+                if unit * phase.cost * num_samples > divide * num_samples + rest:
+                    # After a few steps nearly every label is kept: a real epoch of this phase costs more.
+                    paces[phase.name] = PhasePace(unit * phase.cost)
                 # Without a division to measure it, an evaluation takes a third of a training step.
                 evaluate = divide or paces[phase.name].each / 3
-                unit = sum(report.seconds.values()) / num_samples / phase.cost
+                unit = max(unit, sum(report.seconds.values()) / num_samples / phase.cost)
             begin += phase.num_epochs
     return Pace(paces, evaluate, num_train, sum(len(images.labels) for images in tested if images is not None))
 
