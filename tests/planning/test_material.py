@@ -128,10 +128,10 @@ def test_the_digest_follows_the_trusted_samples_not_their_place(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"y_train": np.arange(12) % 5}, r"^trusted: .*trusted\.npz: .*'4' is not a class of the training labels"),
+        ({"y_train": np.arange(12) % 5}, r"^trusted is .*trusted\.npz.*'4' is not a class of the training labels"),
         (
             {"x_train": np.zeros((12, 9, 9), dtype=np.uint8)},
-            r"^trusted: .* images of \(9, 9, 1\), but .* are \(8, 8, 1\)",
+            r"^trusted is .* images of \(9, 9, 1\), but .* are \(8, 8, 1\)",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_without_trusted_samples_there_are_none(tmp_path: Path) -> None:
 
 
 def test_trusted_samples_that_are_not_there_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^trusted: .*gone\.npz: no such file"):
+    with pytest.raises(InputError, match=r"^trusted is .*gone\.npz': no such file"):
         with_trusted(tmp_path, tmp_path / "gone.npz")
 
 
