@@ -183,11 +183,16 @@ def test_another_method_gets_the_settings_that_it_has() -> None:
 
 def test_an_unknown_preset_lists_the_known_ones() -> None:
     with pytest.raises(InputError) as refusal:
-        preset_settings("cifar10")
+        preset_settings("imagenet")
     line = str(refusal.value)
-    assert "'cifar10'" in line
+    assert "'imagenet'" in line
     assert "\n" not in line
     assert all(name in line for name in PRESETS)
+
+
+def test_a_mistyped_preset_names_the_one_that_was_meant() -> None:
+    with pytest.raises(InputError, match="unknown preset 'cifar10-sym-51': did you mean cifar10-sym-50"):
+        preset_settings("cifar10-sym-51")
 
 
 @pytest.mark.parametrize(
