@@ -35,7 +35,7 @@ def reviewing(run: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
             lines = [process.stdout.readline() for _ in range(3)]
             found = re.fullmatch(r"open (http://127\.0\.0\.1:[0-9]+/[\w-]{32}/)\n", lines[1])
             assert found, lines
-            assert re.match(r".*run: \d+ of 40 labels are flagged, \d+ decided\n", lines[0])
+            assert re.match(r".*run: \d+ of 40 labels flagged, \d+ decided\n", lines[0])
             yield process, found[1]
         finally:
             if process.poll() is None:

@@ -55,7 +55,8 @@ def test_two_epochs_and_two_more_are_four(tmp_path: Path, run: Run) -> None:
     finish(Run.load(half.directory.path))
     here, there = settled(tmp_path / "half"), settled(run.directory.path)
     assert here.keys() == there.keys()
-    assert [name for name in here if here[name] != there[name]] == ["config.yaml"]  # it names the data's folder
+    # Both name the data's folder.
+    assert [name for name in here if here[name] != there[name]] == ["config.yaml", "report.html"]
 
 
 def test_the_model_takes_raw_vectors(tmp_path: Path, run: Run) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.table_rows import as_category, as_number, as_rows
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 
 _MOST_CATEGORIES = 0.5  # share of the rows: a column with more different texts names its rows, and predicts nothing
 _FEW_CATEGORIES = 20  # as many are never too many
@@ -34,7 +34,9 @@ class RowColumns:
         if target is None:
             for name, value in {**lists, "key": key}.items():
                 if value is not None:
-                    raise InputError(f"{name} {value!r} has no meaning without target: name the column of labels by it")
+                    raise InputError(
+                        f"{name} {shown(value)} has no meaning without target: name the column of labels by it"
+                    )
             return None
         if key == target:
             raise InputError(f"key and target are both {key!r}: name two columns")

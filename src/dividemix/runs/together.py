@@ -21,7 +21,11 @@ def led(command: Callable[[], int]) -> NoReturn:
     with processes.joined():
         if processes.rank() == 0:
             code = command()
-            processes.announce(None)
+            try:
+                processes.announce(None)
+            except RuntimeError as error:  # a run that was stopped has said so: that others ended, too, is no news
+                if not code or not processes.is_lost_process(error):
+                    raise
         else:
             while follow() is not None:
                 pass

@@ -23,7 +23,10 @@ def columns_of(data: Any, where: str) -> Columns:
     elif isinstance(data, Mapping):
         cells = {name: _listed(values) for name, values in data.items()}
     else:
-        raise InputError(f"{where} is {type(data).__name__}: give a table of pandas or polars, or a list of dicts")
+        raise InputError(
+            f"{where} is {type(data).__name__}: with target or text_column it must be a table of pandas or polars, or a"
+            " list of dicts"
+        )
     lengths = {len(values) for values in cells.values()}
     if len(lengths) > 1:
         raise InputError(f"{where}: its columns have different lengths: {', '.join(map(str, sorted(lengths)))}")
