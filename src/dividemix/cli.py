@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         flags = arguments.used._option_string_actions
         if unknown:
             raise InputError(unknown_argument(unknown[0], arguments.used.prog, flags))
-        if arguments.used.prog == "dividemix":
+        if "command" not in arguments:
             raise InputError("dividemix needs a COMMAND: see dividemix --help")
         warnings.showwarning = lambda message, *_, **__: None if rank() else _say(f"warning: {message}")
         code: int = arguments.command(arguments)

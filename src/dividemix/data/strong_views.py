@@ -2,6 +2,7 @@
 
 The operations and their ranges are those of RandAugment (Cubuk et al., 2020), the square is Cutout (DeVries and Taylor,
 2017). Compose them with the weak view and the normalisation of `augment`: `crop_and_flip`, `strong_views`, `to_input`.
+No method uses them yet: in short trainings they cost accuracy (LOG.md).
 
 Shapes: R rows, H x W pixels, 1 or 3 channels: images are (R, H, W, channels) uint8 on any device.
 """

@@ -3,7 +3,6 @@
 Shapes: N samples, D numbers of a vector.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -63,11 +62,3 @@ def _streamed(samples: Any, batches: Iterable[range]) -> Iterator[Any]:
         yield from samples.batches(np.arange(rows.start, rows.stop) for rows in batches)
     else:
         yield from (samples[rows.start : rows.stop] for rows in batches)
-
-
-def same_encoder(about: dict[str, Any], encoder: Encoder) -> bool:
-    """Whether an encoder is the one that a record describes, whatever file its weights come from."""
-    here = encoder.describe()
-    return json.dumps(about.get("weights")) == json.dumps(here.get("weights")) and about.get(
-        "preprocessing"
-    ) == here.get("preprocessing")
