@@ -26,6 +26,7 @@ INTEGERS = {  # field: smallest allowed
     "crop_padding": 0,
     "head_epochs": 0,
     "crop_size": 0,
+    "cutout": 0,
     "balanced_batches": 0,
     "seed": 0,
 }

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dividemix.data.augment import centre_crop, crop_and_flip, cropped_shape, to_input
+from dividemix.data.augment import centre_crop, crop_and_flip, cropped_shape, cutout, to_input
 
 Image = NDArray[np.uint8]
 CHI2_999 = {49: 85.35, 24: 51.18}  # 99.9 % quantiles by degrees of freedom
@@ -160,3 +160,25 @@ def test_to_input_is_channels_last_in_memory(channels: int) -> None:
     given = to_input(random_images(3, channels=channels), torch.zeros(channels), torch.ones(channels))
     assert given.is_contiguous(memory_format=torch.channels_last)
     assert given.permute(0, 2, 3, 1).is_contiguous()
+
+
+@pytest.mark.parametrize(("height", "width", "side"), [(8, 8, 4), (12, 9, 4), (7, 8, 3)])
+def test_cutout_covers_one_square_around_an_evenly_drawn_pixel(height: int, width: int, side: int) -> None:
+    images = random_images(1, height, width).clamp(max=126).expand(height * width * 50, -1, -1, -1)
+    views = cutout(images, side, generator())
+    covered = (views == 127).all(dim=3)
+    assert torch.equal(views[~covered], images[~covered])
+    counts = {}
+    for y, x in itertools.product(range(height), range(width)):
+        top, left = y - side // 2, x - side // 2
+        square = torch.zeros(height, width, dtype=torch.bool)
+        square[max(top, 0) : top + side, max(left, 0) : left + side] = True
+        counts[y, x] = int((covered == square).flatten(1).all(dim=1).sum())
+    assert sum(counts.values()) == len(images)
+    assert all(abs(count - 50) < 5 * 50**0.5 for count in counts.values())
+
+
+def test_without_a_square_nothing_is_drawn() -> None:
+    used, images = generator(), random_images(3)
+    assert cutout(images, 0, used) is images
+    assert torch.equal(used.get_state(), generator().get_state())

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from toys import SETTINGS, save_toy, settled
 
-from dividemix.engine.acceleration import autocast_net, compile_net, worth_compiling
+from dividemix.engine.acceleration import autocast_net, compile_net, copied, worth_compiling
 from dividemix.engine.device import choose_dtype
 from dividemix.engine.kernels.choice import KernelChoice
 from dividemix.errors import CompilationWarning
@@ -74,6 +74,19 @@ def test_a_shorter_type_stays_close_and_gives_float32() -> None:
     assert logits.dtype == torch.float32
     assert not torch.equal(logits, expected)
     torch.testing.assert_close(logits, expected, rtol=0.05, atol=0.05)
+
+
+def test_a_copy_computes_in_the_same_type_with_weights_of_its_own() -> None:
+    net, images = small_net(), torch.randn(3, 3, 8, 8)
+    assert torch.equal(copied(net)(images), net(images))
+    autocast_net(net, CPU, torch.bfloat16)
+    copy, before = copied(net), net(images)
+    assert torch.equal(copy(images), before)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.mul_(2)
+    assert torch.equal(copied(copy)(images), before)
+    assert not torch.equal(net(images), before)
 
 
 def test_precision_is_float32_on_a_cpu_unless_asked() -> None:

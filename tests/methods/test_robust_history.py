@@ -34,6 +34,7 @@ def test_every_epoch_learns_the_labels_that_the_recorded_predictions_make() -> N
         if epoch == 3:
             with torch.no_grad():
                 plain = state.predictors[0].eval()(data.images).softmax(dim=1)
+            history = plain.double()
             matrix = anchor_matrix(plain)
             noise = noise_by_label(matrix, class_shares(plain, matrix))
         if epoch >= 3:
@@ -89,6 +90,24 @@ def test_the_model_is_the_mean_of_the_weights_over_a_part_of_an_epoch() -> None:
         mean = {name: keep * mean[name] + (1 - keep) * weights[name] for name in mean}
     for name, parameter in state.predictors[0].named_parameters():
         torch.testing.assert_close(parameter, mean[name])
+
+
+def test_each_phase_has_the_whole_curve_of_the_rate() -> None:
+    """Ten epochs, four of them with the given labels: two cosines, of four and of six epochs, which steps follow."""
+    s, data = settings_of(epochs=10, lr=0.1, lr_schedule="cosine", batch_size=4), TinyData(80)
+    expected = [0.05 * (1 + math.cos(math.pi * k / 4)) for k in range(4)]
+    expected += [0.05 * (1 + math.cos(math.pi * k / 6)) for k in range(6)]
+    assert [s.learning_rate(epoch) for epoch in range(10)] == pytest.approx(expected)
+    state, rates = start(METHOD, s, data), []
+    optimizer = state.learners[0].optimizer
+    optimizer.register_step_pre_hook(lambda *_: rates.append(optimizer.param_groups[0]["lr"]))
+    for _ in fit(METHOD, state, data, s):
+        pass
+    assert len(rates) == 100  # ten steps an epoch
+    for epoch, (rate, after) in enumerate(zip(expected, [*expected[1:4], 0.0, *expected[5:], 0.0], strict=True)):
+        for step in range(10):
+            rise = (step + 1) / 10 if epoch in (0, 4) else 1.0
+            assert rates[10 * epoch + step] == pytest.approx(rise * (rate + (after - rate) * step / 10))
 
 
 def test_with_the_given_labels_alone_it_is_cross_entropy_to_the_bit() -> None:

@@ -20,7 +20,7 @@ from dividemix.model.export import TOLERANCE, export
 from dividemix.model.model import Model
 
 MISSING = [name for name in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(name) is None]
-SHAPES = {"small_cnn": (9, 8, 1), "preact_resnet18": (8, 8, 3)}
+SHAPES = {"small_cnn": (9, 8, 1), "small_vgg": (17, 16, 1), "preact_resnet18": (8, 8, 3)}
 
 
 @pytest.fixture(params=SHAPES)

@@ -20,6 +20,7 @@ from dividemix.nets.mlp import MLP
 from dividemix.nets.preact_resnet import PreActBlock, PreActResNet
 from dividemix.nets.resnet import ResNet50
 from dividemix.nets.small_cnn import SmallCNN
+from dividemix.nets.small_vgg import SmallVGG
 from dividemix.nets.trees import Trees
 
 
@@ -130,12 +131,35 @@ def test_small_cnn_has_three_convolutions_and_a_hidden_layer(image_shape: tuple[
     assert net(torch.zeros(2, channels, height, width)).shape == (2, 10)
 
 
+@pytest.mark.parametrize("image_shape", [(32, 32, 3), (28, 28, 1), (5, 9, 1)])
+def test_small_vgg_is_its_functional_restatement(image_shape: tuple[int, int, int]) -> None:
+    """A 2 x 2 convolution; three times convolution, pooling while there is something to halve, convolution; maximum."""
+    net = net_of(net="small_vgg", net_width=4, num_classes=5, image_shape=image_shape).double().eval()
+    shake(net)
+    weights = net.state_dict()
+    height, width, channels = image_shape
+    x = torch.randn(2, channels, height, width, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    h = F.conv2d(x, weights["stem.weight"], weights["stem.bias"]).clamp(min=0)
+    assert h.shape == (2, 2, height - 1, width - 1)
+    for i in range(3):
+        h = F.conv2d(h, weights[f"stages.{i}.conv1.weight"], padding=1)
+        h = F.max_pool2d(h, 2) if min(h.shape[2:]) >= 2 else h
+        h = norm_relu(weights, f"stages.{i}.norm1", h, training=False)
+        h = F.conv2d(h, weights[f"stages.{i}.conv2.weight"], padding=1)
+        h = norm_relu(weights, f"stages.{i}.norm2", h, training=False)
+        assert h.shape[1] == 4 * 2**i
+    expected = h.flatten(2).max(dim=2).values @ weights["head.weight"].T / 9
+    with torch.no_grad():
+        torch.testing.assert_close(net(x), expected)
+
+
 def test_nets_by_name() -> None:
     known = {
         "preact_resnet18": PreActResNet,
         "resnet50": ResNet50,
         "inception_resnet_v2": InceptionResNetV2,
         "small_cnn": SmallCNN,
+        "small_vgg": SmallVGG,
         "mlp": MLP,
         "linear": Linear,
         "fourier": Fourier,
@@ -153,6 +177,7 @@ def test_nets_by_name() -> None:
         ("resnet50", (8, 8, 3)),
         pytest.param("inception_resnet_v2", (75, 75, 3), marks=pytest.mark.slow),
         ("small_cnn", (8, 8, 3)),
+        ("small_vgg", (8, 8, 3)),
         ("mlp", (8,)),
     ],
 )

@@ -16,14 +16,13 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.defaults import choose
 from dividemix.planning.job import Job
 from dividemix.planning.pace import Pace, PhasePace
-from dividemix.planning.plan import make_plan
-from dividemix.planning.presets import preset_values
+from dividemix.planning.plan import make_draft, make_plan
 from dividemix.runs.run import Run
 
 
 def job_for(data: object, **given: Any) -> tuple[Job, dict[str, Any]]:
     settings = {"data": str(data), "device": "cpu"} | given
-    return Job.of(preset_values("default") | settings), settings
+    return make_draft(settings, preset="default").job, settings
 
 
 def chosen(data: object, **given: Any) -> dict[str, Any]:
@@ -33,9 +32,8 @@ def chosen(data: object, **given: Any) -> dict[str, Any]:
 
 
 def test_what_is_chosen_makes_a_job_that_can_be_trained(tmp_path: Path) -> None:
-    job, given = job_for(save_toy(tmp_path), epochs=3)
-    source, choices = choose(job, given)
-    job = Job.of(job.values() | {choice.name: choice.value for choice in choices})
+    plan = make_plan({"data": str(save_toy(tmp_path)), "device": "cpu", "epochs": 3, "lambda_r": 1.0})
+    job, source, choices = plan.job, plan.source, plan.choices
     run = Run.create(tmp_path / "run", job, source=source, choices=choices)
     assert len(list(run.train())) == 3
     stored = json.loads((tmp_path / "run" / "summary.json").read_text())["choices"]
@@ -51,9 +49,39 @@ def test_what_the_user_has_given_is_left_alone(tmp_path: Path) -> None:
     assert not chosen(save_toy(tmp_path), **given).keys() & given.keys()
 
 
-def test_the_small_network_gets_a_rate_of_its_own(tmp_path: Path) -> None:
+def test_images_get_one_network_and_its_method_unless_the_user_wants_another(tmp_path: Path) -> None:
+    data = str(save_toy(tmp_path))
+    for given, method, net in (
+        ({}, "robust_history", "small_vgg"),
+        ({"history_decay": 0.5, "method": "robust_history"}, "robust_history", "small_vgg"),
+        ({"method": "cross_entropy"}, "cross_entropy", "small_vgg"),
+        ({"method": "robust"}, "robust", "small_cnn"),
+        ({"lambda_u": 5.0}, "robust", "small_cnn"),
+        ({"warmup_epochs": 2, "net": "small_vgg"}, "robust", "small_vgg"),
+    ):
+        plan = make_plan({"data": data, "device": "cpu"} | given)
+        assert (plan.job.method, plan.job.settings.net) == (method, net)
+        assert plan.name == f"toy-{method}-seed1"
+
+
+def test_a_shorter_type_is_chosen_where_it_saves_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = save_toy(tmp_path)
-    assert chosen(data)["lr"] == chosen(data, net="small_cnn")["lr"] == 0.04
+    for can, most, given, expected in (
+        (True, 100, {}, "bfloat16"),
+        (True, 10_000_000, {}, None),
+        (False, 100, {}, None),
+        (True, 100, {"reproducible": True}, None),
+        (True, 100, {"precision": "float32"}, None),
+    ):
+        monkeypatch.setattr("dividemix.planning.defaults.computes_in_bfloat16", lambda can=can: can)
+        monkeypatch.setattr("dividemix.planning.defaults._MANY_PIXELS", most)
+        assert chosen(data, **given).get("precision") == expected
+
+
+def test_small_networks_get_rates_of_their_own(tmp_path: Path) -> None:
+    data = save_toy(tmp_path)
+    assert chosen(data)["lr"] == chosen(data, net="small_vgg")["lr"] == 0.1
+    assert chosen(data, method="robust")["lr"] == chosen(data, net="small_cnn")["lr"] == 0.04
     assert "lr" not in chosen(data, net="preact_resnet18")
     assert "lr" not in chosen(data, lr=0.01)
 
@@ -67,12 +95,11 @@ def test_nothing_is_held_out_of_data_with_validation_images(tmp_path: Path) -> N
 def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path: Path) -> None:
     few = chosen(save_toy(tmp_path))
     many = chosen("fashion")
-    assert few["epochs"] > many["epochs"]
+    assert few["epochs"] == many["epochs"] == 40  # the most
     assert few["batch_size"] < many["batch_size"]
     assert few["holdout"] == 0.0
     assert many["holdout"] == 0.1
-    for values in (few, many):
-        assert 1 <= values["warmup_epochs"] < values["epochs"]
+    assert 1 <= chosen("fashion", method="robust")["warmup_epochs"] < 40
 
 
 def test_the_regulariser_is_left_out_where_classes_differ_in_size(tmp_path: Path) -> None:
@@ -109,7 +136,7 @@ def test_minutes_choose_the_number_of_epochs(tmp_path: Path, monkeypatch: pytest
     pace = Pace(phases, evaluate=0.0, num_train=40, num_test=0)
     monkeypatch.setattr("dividemix.planning.defaults.measure", lambda *_, **__: pace)
     monkeypatch.setattr("time.monotonic", lambda: 1000.0)
-    job, given = job_for(save_toy(tmp_path))
+    job, given = job_for(save_toy(tmp_path), method="robust")
     own_warmup = {"warmup_epochs": 20}
     cases: tuple[tuple[float, dict[str, int], int], ...] = (
         (0.5, {}, 16),

@@ -122,8 +122,9 @@ def test_what_a_preset_sets_and_the_method_lacks_is_dropped(preset: str, method:
 
 
 def test_the_preset_has_a_method_and_a_given_one_wins() -> None:
-    assert draft_of("default").job.method == "robust"
-    assert type(draft_of("default").job.settings) is RobustSettings
+    assert draft_of("default").job.method == "robust_history"
+    assert draft_of("default", lambda_u=5.0).job.method == "robust"  # a setting that only this method has
+    assert type(draft_of("default", lambda_u=5.0).job.settings) is RobustSettings
     assert draft_of("cifar10-sym-20").job.method == "dividemix"
     assert draft_of("cifar10-sym-20", method="robust").job.method == "robust"
 
@@ -185,7 +186,7 @@ def test_a_plan_has_the_name_of_its_data_noise_method_and_seed(values: dict[str,
 
 
 def test_with_the_preset_default_the_rest_is_chosen_to_fit_the_data(tmp_path: Path) -> None:
-    given = {"data": str(save_toy(tmp_path)), "device": "cpu", "epochs": 6}
+    given = {"data": str(save_toy(tmp_path)), "device": "cpu", "epochs": 6, "method": "robust"}
     plan = make_plan(given)
     assert plan.preset == "default"
     assert plan.source is not None

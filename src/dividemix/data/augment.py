@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+_GREY = 127
+
 
 def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.Generator, size: int = 0) -> Tensor:
     """Pad images (R, H, W, channels) uint8 with black, crop squares of `size` (0: H x W) and mirror; each at random."""
@@ -29,6 +31,22 @@ def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.
     padded = F.pad(images, (0, 0, padding, padding, padding, padding))
     row = torch.arange(num_rows, device=device)
     return padded[row[:, None, None], y[:, :, None], x[:, None, :]]
+
+
+def cutout(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
+    """Cover a square of `side` pixels with grey, around a random pixel of each image (DeVries and Taylor, 2017).
+
+    The square may reach outside of the image. With side 0 the images (R, H, W, channels) are returned as they are.
+    """
+    if not side:
+        return images
+    num_rows, *sides, _ = images.shape
+    covered = []
+    for length in sides:
+        first = torch.randint(length, (num_rows, 1), generator=generator).to(images.device) - side // 2
+        pixel = torch.arange(length, device=images.device)
+        covered.append((pixel >= first) & (pixel < first + side))  # (R, length)
+    return images.masked_fill((covered[0][:, :, None] & covered[1][:, None, :])[..., None], _GREY)
 
 
 def centre_crop(images: Tensor, size: int) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dividemix.data.augment import centre_crop, crop_and_flip, to_input
+from dividemix.data.augment import centre_crop, crop_and_flip, cutout, to_input
 from dividemix.data.image_files import ImageFiles
 
 _PIXELS_AT_ONCE = 1 << 22  # of a batch to evaluate: 512 images, the most, up to 90 x 90 pixels
@@ -40,6 +40,7 @@ class ArrayData:
         crop_padding: int = 0,
         crop_size: int = 0,
         flip: bool = False,
+        cutout: int = 0,
         device: torch.device | str = "cpu",
         reading: Reading = _read_alone,
     ):
@@ -50,7 +51,7 @@ class ArrayData:
         self._reading = reading
         self._index: Tensor | None = None  # (N,): positions of the samples' images, if this is a subset
         self._mean, self._std = (torch.tensor(one, dtype=torch.float32, device=device) for one in (mean, std))
-        self._crop_padding, self._crop_size, self._flip = crop_padding, crop_size, flip
+        self._crop_padding, self._crop_size, self._flip, self._cutout = crop_padding, crop_size, flip, cutout
 
     @property
     def at_once(self) -> int:
@@ -67,12 +68,12 @@ class ArrayData:
         return part
 
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
-        """For each index batch (R,) its images (R, channels, H, W), each row with its own crop and flip."""
+        """For each index batch (R,) its images (R, channels, H, W), each row with its own crop, flip and Cutout."""
         for images in self._pixels(batches):
             cropped = crop_and_flip(
                 images, padding=self._crop_padding, flip=self._flip, generator=generator, size=self._crop_size
             )
-            yield to_input(cropped, self._mean, self._std)
+            yield to_input(cutout(cropped, self._cutout, generator), self._mean, self._std)
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W) without augmentation; their centres, if cropped."""

@@ -14,6 +14,9 @@ class ViewSettings(Settings):
         0, "side of the crops: random in training, at the centre elsewhere; 0: the images' own size", low=0
     )
     flip: bool = setting(True, "mirror images at random")
+    cutout: int = setting(
+        0, "pixels: the side of a square that is covered at a random place of each image; 0: none", low=0
+    )
     noise_std: float = setting(
         0.1, "vectors: deviation of the random noise on each number, as a multiple of its own deviation", low=0
     )

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from dividemix.data import image_operations as ops
-
-_GREY = 127
+from dividemix.data.augment import cutout
 
 
 @dataclass(frozen=True)
@@ -57,16 +56,4 @@ def strong_views(images: Tensor, generator: torch.Generator, *, num_operations: 
             amounts = operation.low + (operation.high - operation.low) * place[rows]
             index = rows.to(images.device)
             views.index_copy_(0, index, operation.apply(views.index_select(0, index), amounts))
-    return cutout(views, generator)
-
-
-def cutout(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Cover a square of half the shorter side with grey, around a random pixel of each image; it may reach outside."""
-    num_rows, height, width, _ = images.shape
-    half = min(height, width) // 4
-    covered = []
-    for side in (height, width):
-        first = torch.randint(side, (num_rows, 1), generator=generator).to(images.device) - half
-        pixel = torch.arange(side, device=images.device)
-        covered.append((pixel >= first) & (pixel < first + 2 * half))  # (R, side)
-    return images.masked_fill((covered[0][:, :, None] & covered[1][:, None, :])[..., None], _GREY)
+    return cutout(views, min(images.shape[1:3]) // 4 * 2, generator)  # half the shorter side, an even number

@@ -5,6 +5,7 @@ Both replace `net.forward` on the instance, so parameter names do not change, an
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from dividemix.errors import CompilationWarning
 # The operations of a training from which compiling, which takes a minute, saves time: about ten minutes of training on
 # two CPU cores or on a GPU.
 _WORTHWHILE_FLOPS = {"cpu": 1e14, "cuda": 1e16}
+_AUTOCAST = "autocast"  # an attribute of a net: the device and the type that autocast_net gave it
 
 
 def worth_compiling(net: nn.Module, image_shape: tuple[int, ...], num_rows: float, device: torch.device) -> bool:
@@ -68,3 +70,13 @@ def autocast_net(net: nn.Module, device: torch.device, dtype: torch.dtype) -> No
             return plain(images).float()
 
     net.forward = forward
+    vars(net)[_AUTOCAST] = device, dtype
+
+
+def copied(net: nn.Module) -> nn.Module:
+    """A copy of net with weights of its own, which computes in the same floating-point type, but uncompiled."""
+    copy = deepcopy(net)
+    vars(copy).pop("forward", None)  # one that was replaced computes with the weights of the original
+    if _AUTOCAST in vars(net):
+        autocast_net(copy, *vars(net)[_AUTOCAST])
+    return copy

@@ -17,7 +17,6 @@ the paper, and the mentor's weight is ours. Shapes: N samples, B in a batch, C c
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -80,9 +79,9 @@ class MLNT(Method):
 
     def start(self, state: State, sets: TrainingSets, s: MLNTSettings) -> None:
         """Add the teacher."""
-        teacher = copy.deepcopy(state.nets[0]).requires_grad_(False)
-        vars(teacher).pop("forward", None)  # one that was replaced computes with the weights of the original
-        state.learners[0].average = teacher
+        from dividemix.methods.weight_average import start_average
+
+        start_average(state.learners[0])
 
     def epoch(self, state: State, sets: TrainingSets, s: MLNTSettings) -> EpochReport:
         """An epoch of the baseline or of a round."""

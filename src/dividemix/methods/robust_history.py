@@ -1,10 +1,10 @@
 """Our recipe for unknown noise and little time: one net, whose labels are refined by what it has predicted so far.
 
-An epoch costs as much as one of ordinary training. First the net learns the given labels, and anchors tell how noisy
-each label is, and which classes get it by mistake. Then every epoch begins with soft labels: the given one with weight
-w, a guess from the running mean of the net's predictions with the rest. w is the probability that the label is right,
-by a mixture over the losses of each class; labels with little noise are not doubted. The model is a running mean of
-the weights.
+An epoch costs as much as one of ordinary training. First the net learns the given labels, until the rate is low, and
+anchors tell how noisy each label is, and which classes get it by mistake. Then the rate is high again, and every epoch
+begins with soft labels: the given one with weight w, a guess from the running mean of the net's predictions with the
+rest. w is the probability that the label is right, by a mixture over the losses of each class; labels with little noise
+are not doubted. The model is a running mean of the weights.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LITTLE, _MUCH = 0.05, 0.15  # noise up to which a label is not doubted at all, 
 class RobustHistorySettings(MethodSettings):
     """The settings of the recipe."""
 
-    given_share: float = setting(0.3, "share of the epochs that learn the labels as they are given", low=0, high=1)
+    given_share: float = setting(0.4, "share of the epochs that learn the labels as they are given", low=0, high=1)
     history_decay: float = setting(
         0.7, "weight of what a sample's predictions have been, each time that there is a new one", low=0, high=1
     )
@@ -43,6 +43,11 @@ class RobustHistorySettings(MethodSettings):
     def num_given(self) -> int:
         """Epochs with the given labels: at least one, which the history needs."""
         return min(max(round(self.given_share * self.epochs), 1), self.epochs)
+
+    def learning_rate(self, epoch: int) -> float:
+        """The rate in force after `epoch` epochs. Each phase has the whole curve: a low rate judges labels best."""
+        begin, end = (0, self.num_given) if epoch < self.num_given else (self.num_given, self.epochs)
+        return self.rate_at((epoch - begin) / (end - begin) * self.epochs)
 
 
 class RobustHistory(Method):
@@ -73,7 +78,10 @@ class RobustHistory(Method):
         learner.net.train()
         total = torch.zeros((), device=data.labels.device)
         images = data.augmented(batches, state.views)
-        for index, x in state.progress.watch("net 1", zip(batches, images, strict=True), len(batches)):
+        steps = zip(batches, images, _rates(state.epoch, len(batches), s), strict=True)
+        for index, x, rate in state.progress.watch("net 1", steps, len(batches)):
+            for group in learner.optimizer.param_groups:
+                group["lr"] = rate
             logits = learner.net(x)
             if soft is None:
                 loss = F.cross_entropy(logits, data.labels[index])
@@ -104,6 +112,16 @@ class RobustHistory(Method):
         return Judgement(posterior, seen.losses.double(), clean_prob, sample_probs=seen.pred_probs)
 
 
+def _rates(epoch: int, num_steps: int, s: RobustHistorySettings) -> list[float]:
+    """The rate of each step of an epoch; if it falls to zero, it does so evenly, and rises in a phase's first epoch."""
+    if s.lr_schedule != "cosine":
+        return [s.learning_rate(epoch)] * num_steps
+    is_first, is_last = epoch in (0, s.num_given), epoch + 1 in (s.num_given, s.epochs)
+    begin, end = s.learning_rate(epoch), 0.0 if is_last else s.learning_rate(epoch + 1)
+    rates = [begin + (end - begin) * step / num_steps for step in range(num_steps)]
+    return [rate * (step + 1) / num_steps for step, rate in enumerate(rates)] if is_first else rates
+
+
 def _targets(state: State, data: TrainingData, s: RobustHistorySettings) -> tuple[Tensor | None, dict[str, float]]:
     """Soft labels (N, C) on the device, or None while the given ones are learned; and the estimated noise."""
     from dividemix.methods.anchors import mistaken_for
@@ -124,12 +142,17 @@ def _targets(state: State, data: TrainingData, s: RobustHistorySettings) -> tupl
 
 
 def _estimate_noise(state: State, data: TrainingData) -> None:
-    """Estimate the noise matrix and the noise of each label: once, by the net that has learned the given labels."""
+    """Estimate the noise matrix and the noise of each label, once, by the net that has learned the given labels.
+
+    The history begins again, with what this net predicts: earlier predictions were made at higher rates.
+    """
     from dividemix.methods.anchors import anchor_matrix, class_shares, noise_by_label
     from dividemix.methods.evaluation import evaluate
+    from dividemix.methods.prediction_history import HISTORY
 
     probs = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True).pred_probs
     assert probs is not None
+    state.samples[HISTORY].copy_(probs)
     matrix = anchor_matrix(probs)
     state.buffers[_MATRIX] = matrix
     state.buffers[_NOISE] = noise_by_label(matrix, class_shares(probs, matrix)).clamp(0, 1)

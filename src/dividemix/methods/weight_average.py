@@ -1,18 +1,16 @@
 """A running mean of a net's weights, which predicts in the net's place."""
 
-import copy
 import math
 
 import torch
 
+from dividemix.engine.acceleration import copied
 from dividemix.engine.state import Learner
 
 
 def start_average(learner: Learner) -> None:
     """Give the learner a running mean, which is the net itself before the first step."""
-    average = copy.deepcopy(learner.net).requires_grad_(False)
-    vars(average).pop("forward", None)  # one that was replaced computes with the weights of the original
-    learner.average = average
+    learner.average = copied(learner.net).requires_grad_(False)
 
 
 def follow(learner: Learner, num_steps: float) -> None:

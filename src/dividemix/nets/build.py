@@ -18,6 +18,7 @@ from dividemix.nets.preact_resnet import PreActResNet
 from dividemix.nets.resnet import ResNet50
 from dividemix.nets.settings import NetSettings
 from dividemix.nets.small_cnn import SmallCNN
+from dividemix.nets.small_vgg import SmallVGG
 from dividemix.nets.trees import Trees
 
 
@@ -84,6 +85,7 @@ NETS: dict[str, Callable[..., nn.Module]] = {
     "resnet50": ResNet50,
     "inception_resnet_v2": InceptionResNetV2,
     "small_cnn": SmallCNN,
+    "small_vgg": SmallVGG,
     "mlp": MLP,
     "linear": Linear,
     "fourier": Fourier,

@@ -15,8 +15,9 @@ class NetSettings(Settings):
 
     net: str = setting(
         "preact_resnet18",
-        "network: preact_resnet18, resnet50, inception_resnet_v2, small_cnn; for vectors mlp, linear, fourier, trees;"
-        " timm:NAME, torchvision:NAME; or your own function that builds a network, as package.module:function",
+        "network: preact_resnet18, resnet50, inception_resnet_v2, small_cnn, small_vgg; for vectors mlp, linear,"
+        " fourier, trees; timm:NAME, torchvision:NAME; or your own function that builds a network, as"
+        " package.module:function",
     )
     net_width: int = setting(64, "channels of the first stage (64 in the paper)", low=1)
     final_norm: bool = setting(False, "BatchNorm and ReLU before the pooling of a pre-activation net (He et al.)")

@@ -10,6 +10,7 @@ import numpy as np
 from dividemix.data.common_shape import LARGE
 from dividemix.data.source import Source
 from dividemix.engine.device import choose_device
+from dividemix.engine.processor import computes_in_bfloat16
 from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.nets.settings import LINEAR
@@ -24,9 +25,15 @@ from dividemix.planning.presets import DEFAULT, find_preset
 _LARGE = 96  # an image whose shorter side has more pixels is a photograph, not a thumbnail
 _CPU_SIZE = 64  # pixels of large images on a CPU
 _IMBALANCED = 3  # the largest class may have this many times the samples of the smallest
+_MANY = 8_000  # samples from which batches are as large as the paper's
+_MANY_PIXELS = 5_000_000  # of all images, from which a shorter floating-point type saves minutes
 _MIN_PER_CLASS = 30  # samples that the class of median size needs before some are held out
 _FEW_FEATURES = 128
 _NO_HOLDOUT = "every label is judged by a model that was not trained on it"
+_RATES = {
+    "small_vgg": (0.1, "a small network with BatchNorm and few epochs"),
+    "small_cnn": (0.04, "a small network and few epochs: twice the paper's rate"),
+}
 _MIN_EPOCHS = 5
 _MEASURED = 0.05  # share of the budget that may be spent on measuring the pace
 
@@ -54,6 +61,9 @@ def choose(
         return source, [choice for choice in choices if choice.name not in given]
     if source.kind == "vectors":
         choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
+        if "method" not in given and job.method != (usual := find_preset(DEFAULT).method):
+            choices.insert(0, Choice("method", usual, "vectors, and a network that you chose"))
+            job = Job.of(known_to(usual, job.values()) | {"method": usual})
     else:
         source, choices = _for_images(job, source, given, on_cpu=on_cpu, can_resize=can_resize)
     choices = [choice for choice in choices if choice.name not in given]
@@ -87,14 +97,24 @@ def _for_images(
                 source = read(replace(job, image_size=_CPU_SIZE))
             choices += [Choice("image_size", _CPU_SIZE, "a CPU; with weights, or on a GPU: 224 pixels and ResNet-50")]
         width = (16, "grey images") if source.train_images.shape[3] == 1 else (32, "colour images")
-        choices += [Choice("net", "small_cnn", "trains in minutes on a CPU"), Choice("net_width", *width)]
-        if given.get("net", "small_cnn") == "small_cnn":
-            choices += [Choice("lr", 0.04, "a small network and few epochs: twice the paper's rate")]
+        net = Choice("net", "small_vgg", "one network: trains in minutes on a CPU")
+        if find_method(job.method).num_nets(job.settings) > 1:
+            net = Choice("net", "small_cnn", "two networks: train in minutes on a CPU")
+        choices += [net, Choice("net_width", *width)]
+        if (name := given.get("net", net.value)) in _RATES:
+            choices += [Choice("lr", *_RATES[name])]
+        num_pixels = math.prod(source.train_images.shape[:3])
+        if num_pixels > _MANY_PIXELS and computes_in_bfloat16() and not job.settings.reproducible:
+            reason = f"{num_pixels / 1e6:.0f} million pixels: this CPU computes in it about twice as fast as in float32"
+            choices += [Choice("precision", "bfloat16", reason)]
     else:
         choices += [Choice("net", "preact_resnet18", "small images")]
     side = min(source.train_images.shape[1:3])
-    padding = Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels")
-    return source, [*choices, padding, *_by_samples(source)]
+    views = [
+        Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels"),
+        Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
+    ]
+    return source, [*choices, *views, *_by_samples(source)]
 
 
 def method_for_vectors(given: Mapping[str, Any]) -> str | None:
@@ -132,10 +152,10 @@ def _by_samples(source: Source) -> list[Choice]:
     """Settings that follow from the number of samples and the sizes of the classes."""
     num_samples = len(source.train_labels)
     counts = np.bincount(source.train_labels, minlength=len(source.classes))
-    choices = [Choice("batch_size", 64, "20,000 samples or more")]  # as in the paper
-    if num_samples < 20_000:  # enough steps in an epoch
+    choices = [Choice("batch_size", 64, f"{_MANY:,} samples or more")]  # as in the paper
+    if num_samples < _MANY:  # enough steps in an epoch
         batch_size = max(4, min(32, 1 << int(math.log2(max(num_samples, 2) / 8 + 1))))
-        choices[0] = Choice("batch_size", batch_size, f"64 with 20,000 samples or more, less for {num_samples:,}")
+        choices[0] = Choice("batch_size", batch_size, f"64 with {_MANY:,} samples or more, less for {num_samples:,}")
     if counts.max() > _IMBALANCED * max(counts.min(), 1):
         reason = "the regulariser asks for all classes equally often, and here they differ"
         choices.append(Choice("lambda_r", 0.0, f"{reason}: {counts.min():,} to {counts.max():,} samples"))
@@ -149,7 +169,7 @@ def _by_samples(source: Source) -> list[Choice]:
 
 def _epochs(num_samples: int, on_cpu: bool) -> Choice:
     """Epochs in which the nets see a certain number of images, within bounds."""
-    wanted, low, high = (100_000, 15, 40) if on_cpu else (15_000_000, 60, 300)
+    wanted, low, high = (300_000, 15, 40) if on_cpu else (15_000_000, 60, 300)
     epochs = max(low, min(round(wanted / num_samples), high))
     return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
 

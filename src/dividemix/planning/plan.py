@@ -95,15 +95,14 @@ def make_draft(
 
 
 def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = False) -> str:
-    """The preset's method for a request that names none: that for rows, if it has one and all settings are known to it.
+    """The preset's method for a request that names none: that for rows or images, if all settings are known to it.
 
     Whether samples are vectors is known only when they are read.
     """
     found = find_preset(preset)
-    rows = found.method_for_rows
     is_rows = is_rows or given.get("target") is not None
-    is_for_rows = rows is not None and is_rows and known_to(rows, given).keys() == given.keys()
-    return rows if is_for_rows and rows is not None else found.method
+    special = found.method_for_rows if is_rows else found.method_for_images
+    return special if special is not None and known_to(special, given).keys() == given.keys() else found.method
 
 
 def scaled_preset(preset: str, method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Choice]]:

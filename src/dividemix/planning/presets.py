@@ -23,6 +23,7 @@ class Preset:
     origin: str
     fields: Mapping[str, Any]
     method: str = "dividemix"
+    method_for_images: str | None = None  # in place of `method` unless a setting is given that only `method` has
     method_for_vectors: str | None = None  # in place of `method` if the data are vectors
     method_for_rows: str | None = None  # in place of `method` if the data are rows of a table
 
@@ -79,6 +80,7 @@ PRESETS: dict[str, Preset] = {
         "your own data: the other settings are chosen to fit it (planning/defaults.py)",
         {"lr_schedule": "cosine"},
         method="robust",
+        method_for_images="robust_history",
         method_for_vectors="robust_vectors",
         method_for_rows="cross_fitted",
     ),
