@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from dividemix.errors import InputError
@@ -27,3 +27,16 @@ def loading(name: str, advice: str) -> Iterator[None]:
     except Exception as error:  # packages raise anything for a wrong name, or without a network
         words = " ".join(str(error).split())[:200] or type(error).__name__
         raise InputError(f"{name!r} cannot be loaded: {words}; {advice}") from error
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:
+    """While inside, the package transformers shows no progress bar; a package without one is left as it is."""
+    logging = getattr(getattr(transformers, "utils", None), "logging", None)
+    with suppress(AttributeError):
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        with suppress(AttributeError):
+            logging.enable_progress_bar()

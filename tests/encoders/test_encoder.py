@@ -201,9 +201,12 @@ def test_texts_are_the_mean_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> 
     assert encoder.takes == "texts"
     expected = torch.stack([table[[1, 2, 3]].mean(dim=0), table[7]])
     torch.testing.assert_close(encoder.encode(["123", "7"]), expected)
+    many = ["1" * (1 + 7 * i % 11) + str(i % 10) for i in range(70)]  # more than are computed together
+    one_by_one = torch.cat([encoder.encode([text]) for text in many])
+    torch.testing.assert_close(encoder.encode(many), one_by_one)
 
 
-@pytest.mark.parametrize("source", [name for name in SOURCES if name != "net"])
+@pytest.mark.parametrize("source", [name for name in SOURCES if name not in ("net", "tokens")])
 def test_a_missing_package_is_one_line(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, source.replace("-", "_"), None)
     with pytest.raises(InputError, match=f"'{source}:m/w' needs .*: pip install ") as caught:

@@ -33,7 +33,7 @@ TINY: dict[str, Any] = {
     "seed": 3,
 }
 DIVIDEMIX = METHODS["dividemix"]
-ALSO_OURS = ("dividemix", "robust", "robust_vectors", "cross_fitted")  # the last two train on vectors
+ALSO_OURS = ("dividemix", "robust", "robust_vectors", "cross_fitted", "selfmix")  # the last three train on vectors
 TWO_NETS = {"decoupling", "co_teaching", "co_teaching_plus", "incv"}  # and those whose setting co_training says so
 
 

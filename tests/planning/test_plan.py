@@ -14,7 +14,7 @@ from dividemix.methods import METHODS
 from dividemix.methods.method import MethodSettings
 from dividemix.methods.robust import RobustSettings
 from dividemix.planning.choices import Choice
-from dividemix.planning.job import Job, read_settings
+from dividemix.planning.job import Job, own_fields, read_settings
 from dividemix.planning.plan import Plan, make_draft, make_plan
 from dividemix.planning.presets import PRESETS, Preset, preset_values
 from dividemix.runs.run import Run
@@ -109,13 +109,16 @@ def test_a_number_of_epochs_out_of_range_is_refused_as_such(epochs: Any, message
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("method", METHODS)
 def test_what_a_preset_sets_and_the_method_lacks_is_dropped(preset: str, method: str) -> None:
-    """So is what the method means otherwise: the alpha of these two is not DivideMix's."""
+    """So is what the method means otherwise: the alpha of these is not DivideMix's."""
     draft = draft_of(preset, method=method)
     assert type(draft.job.settings) is METHODS[method].settings
     values, wanted = draft.job.values(), dict(PRESETS[preset].fields)
     if method in ("mixup", "m_correction"):
         wanted.pop("alpha", None)
         assert values["alpha"] == 32.0
+    if method == "selfmix":
+        wanted = {name: value for name, value in wanted.items() if name not in own_fields(method)}
+        assert values["alpha"] == 0.75
     assert {name: values[name] for name in wanted if name in values} == {
         name: value for name, value in wanted.items() if name in values
     }

@@ -12,6 +12,7 @@ from dividemix.encoders import (
     own_nets,
     sentence_transformers_models,
     timm_models,
+    tokens,
     torchvision_models,
     transformers_models,
 )
@@ -25,6 +26,7 @@ SOURCES: dict[str, Callable[[str, str, str], Encoder]] = {
     "open_clip": open_clip_models.load,
     "transformers": transformers_models.load,
     "sentence-transformers": sentence_transformers_models.load,
+    "tokens": tokens.load,
     "net": own_nets.load,
 }
 assert SOURCES.keys() == set(PACKAGES)

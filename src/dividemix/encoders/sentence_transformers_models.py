@@ -1,12 +1,13 @@
 """sentence-transformers:MODEL, a name on its hub or a folder: a model of texts."""
 
+import sys
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from dividemix.encoders.encoder import Encoder, Sample, weights_digest
-from dividemix.optional import import_optional, loading
+from dividemix.optional import import_optional, loading, quiet
 
 _ADVICE = "check the name, connect to the network once, or give a folder: sentence-transformers:FOLDER"
 
@@ -33,6 +34,6 @@ class SentenceEncoder:
 def load(model: str, weights: str, name: str) -> Encoder:
     """The encoder; no code of the model's own is run, and only safetensors are read."""
     package = import_optional("sentence_transformers", name, "sentence-transformers")
-    with loading(name, _ADVICE):
+    with loading(name, _ADVICE), quiet(sys.modules.get("transformers")):
         found = package.SentenceTransformer(model, device="cpu", model_kwargs={"use_safetensors": True})
     return SentenceEncoder(name, found, f"sentence-transformers {package.__version__}")

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor, nn
 
 from dividemix.encoders.encoder import IMAGENET, Encoder, ImageEncoder, Preprocessing, Sample, weights_digest
-from dividemix.optional import import_optional, loading
+from dividemix.optional import import_optional, loading, quiet
 
 _ADVICE = "check the name, connect to the network once, or give a folder that has the model: transformers:FOLDER"
 _MAX_TOKENS = 512
+_AT_ONCE = 32  # texts
 
 
 class _ImageSide(nn.Module):
@@ -36,10 +37,16 @@ class TokenEncoder:
 
     @torch.inference_mode()
     def encode(self, batch: Any) -> Tensor:
-        """Vectors (R, D) of a list of R texts."""
+        """Vectors (R, D) of a list of R texts; those of similar length are computed together: less is padded."""
+        order = sorted(range(len(batch)), key=lambda i: len(batch[i]))
+        parts = [order[first : first + _AT_ONCE] for first in range(0, len(order), _AT_ONCE)]
+        vectors = torch.cat([self._mean([batch[i] for i in part]) for part in parts])
+        return torch.empty_like(vectors).index_copy_(0, torch.tensor(order), vectors)
+
+    def _mean(self, texts: list[str]) -> Tensor:
         device = next(self._model.parameters()).device
         limit = min(_MAX_TOKENS, getattr(self._tokenizer, "model_max_length", _MAX_TOKENS))
-        tokens = self._tokenizer(list(batch), padding=True, truncation=True, max_length=limit, return_tensors="pt")
+        tokens = self._tokenizer(texts, padding=True, truncation=True, max_length=limit, return_tensors="pt")
         tokens = {name: tensor.to(device) for name, tensor in tokens.items()}
         hidden = self._model(**tokens).last_hidden_state
         mask = tokens["attention_mask"][..., None].to(hidden.dtype)
@@ -55,7 +62,7 @@ def load(model: str, weights: str, name: str) -> Encoder:
     """The encoder; no code of the model's own is run, and only safetensors are read."""
     transformers = import_optional("transformers", name, "transformers")
     version = f"transformers {transformers.__version__}"
-    with loading(name, _ADVICE):
+    with loading(name, _ADVICE), quiet(transformers):
         net = transformers.AutoModel.from_pretrained(model, use_safetensors=True)
         if "pixel_values" not in str(getattr(net, "main_input_name", "input_ids")):
             return TokenEncoder(name, net, transformers.AutoTokenizer.from_pretrained(model), version)

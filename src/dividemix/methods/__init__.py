@@ -29,6 +29,7 @@ from dividemix.methods import (
     robust,
     robust_history,
     robust_vectors,
+    selfmix,
 )
 from dividemix.methods.method import Method
 
@@ -55,6 +56,7 @@ METHODS: dict[str, Method] = {
     "robust_vectors": robust_vectors.METHOD,
     "robust_history": robust_history.METHOD,
     "cross_fitted": cross_fitted.METHOD,
+    "selfmix": selfmix.METHOD,
 }
 DEFAULT_METHOD = "dividemix"
 

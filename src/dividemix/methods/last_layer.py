@@ -1,4 +1,4 @@
-"""The linear layer that gives a net's logits: found, what goes into it, and given one more output.
+"""The linear layer, or the head, that gives a net's logits: found, what goes into it, and given one more output.
 
 Shapes: n images, N samples, D features.
 """
@@ -30,10 +30,25 @@ def last_linear(net: nn.Module) -> nn.Linear:
 @torch.no_grad()
 def features(net: nn.Module, images: Tensor) -> Tensor:
     """The input (n, D) of the net's last linear layer for these images."""
+    return _input_of(last_linear(net), net, images)
+
+
+def head_of(net: nn.Module) -> nn.Module:
+    """The part that turns what the net knows of a sample into logits: its member `head`, else its last linear layer."""
+    head = getattr(net, "head", None)
+    return head if isinstance(head, nn.Module) else last_linear(net)
+
+
+def head_input(net: nn.Module, x: Tensor) -> Tensor:
+    """The input (n, D) of the net's head for these samples, with its gradient."""
+    return _input_of(head_of(net), net, x)
+
+
+def _input_of(layer: nn.Module, net: nn.Module, x: Tensor) -> Tensor:
     seen: list[Tensor] = []
-    hook = last_linear(net).register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
+    hook = layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
     try:
-        type(net).forward(net, images)  # not net(images): a compiled net ignores new hooks
+        type(net).forward(net, x)  # not net(x): a compiled net ignores new hooks
     finally:
         hook.remove()
     return seen[0]

@@ -19,6 +19,7 @@ from dividemix.nets.resnet import ResNet50
 from dividemix.nets.settings import NetSettings
 from dividemix.nets.small_cnn import SmallCNN
 from dividemix.nets.small_vgg import SmallVGG
+from dividemix.nets.token_net import is_token_net, token_factory
 from dividemix.nets.trees import Trees
 
 
@@ -73,6 +74,8 @@ def _find_factory(name: str) -> Callable[..., nn.Module]:
         return NETS[name]
     if is_packaged(name):
         return packaged_factory(name)
+    if is_token_net(name):
+        return token_factory(name)
     if not is_foreign(name):
         known = f"use {', '.join(NETS)}, timm:NAME, torchvision:NAME, or your own as package.module:function"
         raise InputError(f"unknown net {name!r}: {or_meant(name, NETS, known)}")

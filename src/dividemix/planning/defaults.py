@@ -34,6 +34,7 @@ _RATES = {
     "small_vgg": (0.1, "a small network with BatchNorm and few epochs"),
     "small_cnn": (0.04, "a small network and few epochs: twice the paper's rate"),
 }
+_KEPT = "the last epoch is kept"
 _MIN_EPOCHS = 5
 _MEASURED = 0.05  # share of the budget that may be spent on measuring the pace
 
@@ -54,6 +55,8 @@ def choose(
     source = source or read(job, large_size=_CPU_SIZE if on_cpu and not starts_trained else LARGE)
     if source.kind == "vectors" and job.method == find_preset(DEFAULT).method_for_rows:
         return source, [choice for choice in _for_trees() if choice.name not in given]
+    if job.finetune:
+        return source, [choice for choice in _for_finetuning(job) if choice.name not in given]
     if source.kind == "vectors" and (method := method_for_vectors(given)):
         choices = [*for_vectors(method, source.train_images.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
         if budget is not None:
@@ -139,6 +142,14 @@ def _for_trees() -> list[Choice]:
     """What trees need: their net, folds, and no sample held out."""
     epochs = Choice("epochs", 5, "each epoch is a fold: trees are trained on the other four fifths of the samples")
     return [Choice("net", "trees", "trees are trained"), epochs, Choice("holdout", 0.0, _NO_HOLDOUT)]
+
+
+def _for_finetuning(job: Job) -> list[Choice]:
+    """What a transformer of texts needs."""
+    net = Choice("net", f"transformers:{(job.encoder or '').partition(':')[2]}", "the encoder itself is trained")
+    epochs = Choice("epochs", 6, "a pretrained net learns in few; the first two are ordinary fine-tuning")
+    steps = Choice("batch_size", 16, "32 texts a step"), Choice("lr", 5e-5, "a small transformer, trained by Adam")
+    return [net, epochs, *steps, Choice("compile", "never", "texts differ in length"), Choice("holdout", 0.0, _KEPT)]
 
 
 def net_for(shape: tuple[int, ...]) -> list[Choice]:

@@ -22,9 +22,9 @@ from dividemix.planning.job import Job
 
 def encoder_of(job: Job) -> Encoder | None:
     """The job's pretrained encoder, loaded; None if it names none. Raises InputError if it cannot be had."""
-    if job.encoder in (None, TFIDF):
+    if job.encoder_name in (None, TFIDF):
         return None
-    return find_encoder(str(job.encoder), choose_device(job.settings.device), job.image_size)
+    return find_encoder(str(job.encoder_name), choose_device(job.settings.device), job.image_size)
 
 
 def image_side(encoder: Encoder, default: int) -> int:
@@ -66,5 +66,5 @@ def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
         "other_tests": {name: (vectors(one, name), labels) for name, (one, labels) in source.other_tests.items()},
     }
     about = encoder.describe()
-    encoding = Encoding(encoder=job.encoder or about["name"], about=about, images=source, fitted=fitted)
+    encoding = Encoding(encoder=job.encoder_name or about["name"], about=about, images=source, fitted=fitted)
     return dataclasses.replace(source, mean=None, std=None, encoding=encoding, **changes)

@@ -75,6 +75,10 @@ class Job(Settings):
         " open_clip:MODEL/WEIGHTS, transformers:MODEL, net:resnet50=FILE, or your own as package.module:function",
         "NAME",
     )
+    finetune: bool = setting(
+        False, "texts: train the encoder (transformers:MODEL) end to end, not only on the vectors that it gives"
+    )
+    max_tokens: int = setting(128, "with finetune: tokens that are read of a text; the rest is cut", low=2)
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
     limit_train: int | None = setting(
@@ -115,6 +119,16 @@ class Job(Settings):
         needed, given = find_method(self.method).settings, type(self.settings)
         if given is not needed:
             raise InputError(f"settings are {given.__name__}: method {self.method} needs {needed.__name__}")
+        if self.finetune and not (self.encoder or "").partition("transformers:")[2]:
+            raise InputError("finetune needs an encoder of texts that can train: set encoder to transformers:MODEL")
+
+    @property
+    def encoder_name(self) -> str | None:
+        """The encoder that makes vectors of the samples: if it is trained itself, its tokenizer."""
+        if not self.finetune:
+            return self.encoder
+        model = (self.encoder or "").partition(":")[2]
+        return f"tokens:{model}={self.max_tokens}"
 
     def values(self) -> dict[str, Any]:
         """All settings as one flat mapping, named like the command line's flags."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE
@@ -27,6 +28,7 @@ from dividemix.data.texts import texts_fingerprint
 from dividemix.data.vectors import vectors_fingerprint
 from dividemix.data.votes import Votes
 from dividemix.encoders.encoder import Encoder
+from dividemix.encoders.tokens import is_tokens
 from dividemix.engine.divided_reading import divided_reading
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
@@ -85,6 +87,12 @@ class Material:
         if self.encoding is None or self.encoding.images.kind != "texts":
             return None
         return tuple(np.asarray(self.encoding.images.train_images).tolist())
+
+    @property
+    def space(self) -> Tensor | None:
+        """The vectors (N, D), where near means alike: not of images, nor of tokens."""
+        has_scale = self.encoding is None or not is_tokens(self.encoding.encoder)
+        return self.everything.features if isinstance(self.everything, FeatureData) and has_scale else None
 
     @property
     def table(self) -> NDArray[Any] | None:
@@ -225,6 +233,9 @@ def _holders(
         if source.encoding is not None and source.encoding.images.kind == "texts":
             # One scale for all: the last directions of an SVD are noise, which must not become as large as the first.
             stds = np.full_like(stds, np.sqrt(np.mean(stds**2)))
+        if source.encoding is not None and is_tokens(source.encoding.encoder):
+            means, stds = np.zeros_like(means), np.ones_like(stds)
+            s = dataclasses.replace(s, noise_std=0.0)
         vectors: Any = partial(FeatureData, mean=means, std=stds, device=device)
         return means.tolist(), stds.tolist(), vectors, partial(vectors, noise_std=s.noise_std)
     height, width, _ = source.train_images.shape[1:]

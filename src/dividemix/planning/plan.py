@@ -14,7 +14,7 @@ from dividemix.planning.presets import DEFAULT, find_preset, preset_for, preset_
 from dividemix.settings import fields_of
 
 if TYPE_CHECKING:
-    from dividemix.data.source import Source
+    from dividemix.data.source import Kind, Source
 
 _SCALED = ("warmup_epochs", "rampup_epochs", "lr_drop_epoch")  # lengths in proportion to the epochs
 
@@ -53,8 +53,8 @@ def make_plan(
     (time.monotonic), choose the number of epochs. Raises InputError if the request or the data is wrong.
     """
     budget = None if minutes is None else Budget.of(minutes, began)
-    is_rows = source is not None and source.kind == "rows"
-    draft = make_draft(given, preset=preset, minutes=minutes, is_rows=is_rows)
+    kind = None if source is None else source.kind
+    draft = make_draft(given, preset=preset, minutes=minutes, kind=kind)
     job, preset, choices = draft.job, draft.preset, draft.choices
     from_program = source is not None
     if source is not None:
@@ -67,7 +67,7 @@ def make_plan(
         source, fitted = choose(job, given, budget=budget, source=source)
         method = as_settings(fitted).get("method", job.method)
         known = known_to(method, job.values())
-        choices = tuple(choice for choice in fitted if choice.name in known)
+        choices += tuple(choice for choice in fitted if choice.name in known)
         job = Job.of(known | as_settings(choices))
     if from_program:  # the run's copy of the data is reduced already
         job = Job.of(job.values() | {"limit_train": None, "limit_test": None, "imbalance": None})
@@ -77,9 +77,9 @@ def make_plan(
 
 
 def make_draft(
-    given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None, is_rows: bool = False
+    given: Mapping[str, Any], *, preset: str | None = None, minutes: float | None = None, kind: "Kind | None" = None
 ) -> Plan:
-    """The plan before the data is read; `is_rows` says that it is the rows of a table in memory.
+    """The plan before the data is read; `kind` is that of data in memory.
 
     Raises InputError if the request is wrong.
     """
@@ -88,18 +88,21 @@ def make_draft(
     if minutes is not None and (preset != DEFAULT or "epochs" in given):
         other = "epochs" if "epochs" in given else f"preset {preset}"
         raise InputError(f"minutes cannot be used with {other}: remove one of them")
-    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=is_rows)))
+    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=kind == "rows")))
     refuse_unknown_settings(given, method)
-    values, scaled = scaled_preset(preset, method, given)
-    return Plan(Job.of(values | dict(given)), preset, tuple(scaled))
+    values, choices = scaled_preset(preset, method, given)
+    return Plan(Job.of(values | dict(given)), preset, tuple(choices))
 
 
 def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = False) -> str:
     """The preset's method for a request that names none: that for rows or images, if all settings are known to it.
 
-    Whether samples are vectors is known only when they are read.
+    Another one fine-tunes texts. Whether samples are vectors is known only when they are read.
     """
     found = find_preset(preset)
+    is_finetuned = str(given.get("finetune")).lower() == "true"  # a flag is still text here
+    if is_finetuned and found.method_for_texts is not None:
+        return found.method_for_texts
     is_rows = is_rows or given.get("target") is not None
     special = found.method_for_rows if is_rows else found.method_for_images
     return special if special is not None and known_to(special, given).keys() == given.keys() else found.method

@@ -26,6 +26,7 @@ class Preset:
     method_for_images: str | None = None  # in place of `method` unless a setting is given that only `method` has
     method_for_vectors: str | None = None  # in place of `method` if the data are vectors
     method_for_rows: str | None = None  # in place of `method` if the data are rows of a table
+    method_for_texts: str | None = None  # in place of `method` if an encoder of texts is fine-tuned
 
 
 def find_preset(name: str) -> Preset:
@@ -83,6 +84,7 @@ PRESETS: dict[str, Preset] = {
         method_for_images="robust_history",
         method_for_vectors="robust_vectors",
         method_for_rows="cross_fitted",
+        method_for_texts="selfmix",
     ),
     "cifar10-sym-20": Preset("Table 7, CIFAR-10 20 %", _CIFAR10 | {"lambda_u": 0.0}),
     "cifar10-sym-50": Preset("Table 7, CIFAR-10 50 %", _CIFAR10 | {"lambda_u": 25.0}),

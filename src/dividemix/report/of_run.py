@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.data.builtin import BUILT_IN
-from dividemix.data.features import FeatureData
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
 from dividemix.data.table_rows import is_numeric
@@ -97,11 +96,7 @@ def page_content(run: Run) -> PageContent:
         kept_epoch=summary["kept_epoch"],
         num_skipped=len(material.skipped),
         expected=expected_words(summary["expected"]) if "expected" in summary else "",
-        map=(
-            data_map(material.everything.features.cpu().numpy(), issues.is_label_issue)
-            if isinstance(material.everything, FeatureData)
-            else None
-        ),
+        map=None if material.space is None else data_map(material.space.cpu().numpy(), issues.is_label_issue),
         apply=_apply(job),
     )
 

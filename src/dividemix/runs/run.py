@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dividemix import atomic
 from dividemix.algorithm.ensemble import predict_probs
-from dividemix.data.features import FeatureData
 from dividemix.data.source import Source
 from dividemix.engine import processes
 from dividemix.engine.checkpoint import load_checkpoint, remove_strays
@@ -269,8 +268,7 @@ class Run:
             with self.kept_nets():
                 judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
             about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes", "texts")}
-            everything = material.everything
-            odd = find_odd_samples(everything.features) if isinstance(everything, FeatureData) else None
+            odd = None if material.space is None else find_odd_samples(material.space)
             issues = find_issues(judgement, material.labels, odd=odd, unseen=material.unseen, **about)
             self._issues = self.state.epoch, issues
         return self._issues[1]
