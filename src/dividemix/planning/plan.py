@@ -11,6 +11,7 @@ from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.job import JOB_FIELDS, Job, data_name, known_to, refuse_unknown_settings
 from dividemix.planning.presets import DEFAULT, find_preset, preset_for, preset_values
+from dividemix.planning.text_encoder import text_encoder
 from dividemix.settings import fields_of
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ def make_draft(
     method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=kind == "rows")))
     refuse_unknown_settings(given, method)
     values, choices = scaled_preset(preset, method, given)
+    is_texts = kind == "texts" or given.get("text_column") is not None
+    if preset == DEFAULT and is_texts and given.get("encoder") is None and not given.get("finetune"):
+        choices.append(text_encoder())
+        values |= as_settings(choices)
+        given = {name: value for name, value in given.items() if name != "encoder"}
     return Plan(Job.of(values | dict(given)), preset, tuple(choices))
 
 
