@@ -591,7 +591,9 @@ def test_texts_and_rows_can_be_shown_too(browser: Any, open_page: Callable[..., 
     content = dataclasses.replace(invented_content(np.arange(20) % 2, ("a", "b")), is_issue=np.ones(20, bool))
     order = np.lexsort((content.label_score, ~content.is_issue)).tolist()
     columns = [(f"column {i} {HOSTILE[0]}", HOSTILE[i % len(HOSTILE)], i == 8) for i in range(9)]
-    open_page(content, lambda i: text(HOSTILE[1] * 30) if i == order[0] else row(columns))
+    long = HOSTILE[1] * 30
+    marks = [(0, 5), (9, len(HOSTILE[1]) + 3)]
+    open_page(content, lambda i: text(long, marks) if i == order[0] else row(columns))
     cards = browser.find_elements(By.CLASS_NAME, "card")
     assert HOSTILE[1] in cards[0].text
     cells = cards[1].find_elements(By.CSS_SELECTOR, ".cells > span")
@@ -600,7 +602,9 @@ def test_texts_and_rows_can_be_shown_too(browser: Any, open_page: Callable[..., 
     assert cells[0].text.startswith("column 8")
     button(browser, "Start reviewing").click()
     press(browser, "z")
-    assert browser.find_element(By.CSS_SELECTOR, "#large .text").text == HOSTILE[1] * 30
+    assert browser.find_element(By.CSS_SELECTOR, "#large .text p").text == long
+    marked = browser.find_elements(By.CSS_SELECTOR, "#large mark")
+    assert [one.get_attribute("textContent") for one in marked] == [long[start:stop] for start, stop in marks]
     press(browser, Keys.ARROW_RIGHT)
     assert len(browser.find_elements(By.CSS_SELECTOR, "#large .cells > span")) == 9
     press(browser, "c")

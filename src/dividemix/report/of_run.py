@@ -1,7 +1,7 @@
 """The page of a finished run: report.html in its directory."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,11 +20,13 @@ from dividemix.planning.material import Material
 from dividemix.report import shown
 from dividemix.report.content import PageContent, can_add_classes, expected_words
 from dividemix.report.data_map import data_map
+from dividemix.report.marked_words import Span, marked_words
 from dividemix.report.page import render
 from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.report.row_cells import RowCells
 from dividemix.runs.run import Run
 
+_QUICK, _SLOW = (200, 60), (40, 20)  # texts whose words are marked, and parts of each
 _CORRECTED = (".csv", ".tsv", ".parquet", ".json", ".npz")  # files that dividemix relabel can correct
 
 
@@ -40,12 +42,30 @@ def write_report(run: Run) -> Path:
     if rows is not None:
         content = render(page_content(run), RowCells.of(rows, run.material.labels).shown)
     elif texts is not None:
-        content = render(page_content(run), lambda i: shown.text(texts[i]))
+        marks = _marks(run, texts)
+        content = render(page_content(run), lambda i: shown.text(texts[i], marks.get(i, ())))
     else:
         pictures = _pictures(run)
         content = render(page_content(run), lambda i: shown.image(pictures.small(i), pictures.link(i, folder)))
     atomic.write_text(folder / "report.html", content)
     return folder / "report.html"
+
+
+def _marks(run: Run, texts: Sequence[str]) -> dict[int, list[Span]]:
+    """The words that matter in the texts of the most suspicious labels; fewer texts if an encoder is slow."""
+    assert run.material.encoding is not None
+    num_texts, most_parts = _QUICK if run.material.encoding.fitted is not None else _SLOW
+    issues = run.label_issues()
+    index = issues.order[:num_texts][issues.is_label_issue[issues.order[:num_texts]]]
+    with run.kept_nets():
+        found = marked_words(
+            [texts[i] for i in index.tolist()],
+            issues.labels[index],
+            issues.predicted[index],
+            run.model().predict_proba,
+            most_parts=most_parts,
+        )
+    return dict(zip(index.tolist(), found, strict=True))
 
 
 def _pictures(run: Run) -> Pictures:

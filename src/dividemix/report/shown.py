@@ -24,9 +24,10 @@ def image_at(small: str, large: str, original: str | None) -> Shown:
     return {"kind": "image", "small": small, "large": large, "original": original}
 
 
-def text(words: str) -> Shown:
-    """A text, cut if it is very long."""
-    return {"kind": "text", "text": words[:_TEXT_LENGTH]}
+def text(words: str, marks: Sequence[tuple[int, int]] = ()) -> Shown:
+    """A text, cut if it is very long; `marks` are the places of words that matter, in their order."""
+    kept = [list(span) for span in marks if span[1] <= _TEXT_LENGTH]
+    return {"kind": "text", "text": words[:_TEXT_LENGTH], "marks": kept}
 
 
 def row(cells: Sequence[tuple[str, str, bool]]) -> Shown:

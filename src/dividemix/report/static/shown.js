@@ -11,8 +11,8 @@ const SHOWN = {
     },
   },
   text: {
-    small: (shown) => h("span", { class: "text", dir: "auto" }, shown.text),
-    large: (shown) => h("p", { class: "text", dir: "auto", tabindex: 0 }, shown.text),
+    small: (shown) => h("span", { class: "text", dir: "auto" }, ...marked(shown)),
+    large: (shown) => h("div", { class: "text", tabindex: 0 }, h("p", { dir: "auto" }, ...marked(shown)), markedNote(shown)),
   },
   row: {
     // There is room for a few columns: those with unusual values first.
@@ -20,6 +20,16 @@ const SHOWN = {
     large: (shown) => h("div", { class: "row", tabindex: 0 }, cells(shown.cells), unusualNote(shown.cells)),
   },
 };
+
+/** The text in pieces: the words that matter are marked. */
+function marked({ text, marks = [] }) {
+  const pieces = marks.flatMap(([start, stop], i) => [text.slice(marks[i - 1]?.[1] ?? 0, start), h("mark", {}, text.slice(start, stop))]);
+  return [...pieces, text.slice(marks.at(-1)?.[1] ?? 0)];
+}
+
+function markedNote({ marks = [] }) {
+  return marks.length ? h("p", { class: "note" }, "Marked: words that speak for the suggested label and against the given one.") : "";
+}
 
 function picture(src, alt) {
   const element = h("img", { src, alt, decoding: "async", draggable: "false" });
