@@ -32,7 +32,7 @@ def loading(name: str, advice: str) -> Iterator[None]:
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:
     """While inside, the package transformers shows no progress bar; a package without one is left as it is."""
-    logging = getattr(getattr(transformers, "utils", None), "logging", None)
+    logging: Any = getattr(getattr(transformers, "utils", None), "logging", None)
     with suppress(AttributeError):
         logging.disable_progress_bar()
     try:
