@@ -196,7 +196,7 @@ def test_it_trains_whatever_is_dropped(num_samples: int) -> None:
         state = started(s, data)
         reports = list(loop.fit(METHOD, state, TrainingSets(data), s))
         assert all(math.isfinite(value) for report in reports for (value,) in report.losses.values())
-        judged = METHOD.judge(state, data, s)  # type: ignore[arg-type]
+        judged = METHOD.judge(state, data, s)
         assert judged.clean_prob.shape == judged.losses.shape == (1, num_samples)
         if threshold == 0:
             assert reports[-1].losses["loss_rdrop"] == [0.0]
