@@ -48,4 +48,5 @@ def test_each_text_has_its_own_marks() -> None:
 
 def test_a_mark_beyond_the_end_of_a_cut_text_is_not_shown() -> None:
     assert text("ab cd", [(0, 2)]) == {"kind": "text", "text": "ab cd", "marks": [[0, 2]]}
+    assert text("ab cd") == {"kind": "text", "text": "ab cd"}
     assert text("x" * 5000, [(0, 2), (3999, 4001)])["marks"] == [[0, 2]]

@@ -27,7 +27,7 @@ def image_at(small: str, large: str, original: str | None) -> Shown:
 def text(words: str, marks: Sequence[tuple[int, int]] = ()) -> Shown:
     """A text, cut if it is very long; `marks` are the places of words that matter, in their order."""
     kept = [list(span) for span in marks if span[1] <= _TEXT_LENGTH]
-    return {"kind": "text", "text": words[:_TEXT_LENGTH], "marks": kept}
+    return {"kind": "text", "text": words[:_TEXT_LENGTH]} | ({"marks": kept} if kept else {})
 
 
 def row(cells: Sequence[tuple[str, str, bool]]) -> Shown:
