@@ -12,7 +12,6 @@ import shutil
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,15 +27,18 @@ from dividemix.model.model import Model
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
 
-SETTINGS: dict[str, Any] = {
-    "net": "small_cnn",
-    "net_width": 2,
-    "batch_size": 8,
-    "epochs": 3,
-    "crop_padding": 1,
-    "device": "cpu",
-}
-METHODS = ("dividemix", "robust", "cross_entropy")
+_IMAGES: dict[str, Any] = {"net": "small_cnn", "net_width": 2, "crop_padding": 1}
+_BATCHES: dict[str, Any] = {"batch_size": 8, "epochs": 3}
+# Kinds of samples and settings, in turn.
+ROUNDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("images", {"method": "dividemix", "warmup_epochs": 1, **_IMAGES, **_BATCHES}),
+    ("images", {"method": "robust", "warmup_epochs": 1, **_IMAGES, **_BATCHES}),
+    ("images", {"method": "cross_entropy", **_IMAGES, **_BATCHES}),
+    ("vectors", {"method": "robust_vectors", "epochs": 3}),
+    ("texts", {"method": "cross_entropy", **_BATCHES}),
+    ("rows", {"method": "cross_fitted", "epochs": 3, "learner": "extra_trees", "num_trees": 5, "target": "colour"}),
+)
+EXTENDED = ("dividemix", "robust", "cross_entropy")
 
 
 @dataclass(frozen=True)
@@ -56,23 +58,38 @@ class Sample:
         )
 
 
-def one_round(number: int, folder: Path) -> None:
-    """Train a run, stop it after an epoch, resume it to its end, and predict with its model."""
+def samples_of(kind: str, number: int) -> tuple[Any, Any]:
+    """Forty samples of a kind, and their labels; rows have theirs in a column."""
     rng = np.random.default_rng(number)
-    images, labels = rng.integers(0, 256, (40, 8, 8), dtype=np.uint8), np.arange(40) % 4
-    method = METHODS[number % len(METHODS)]
-    warmup: dict[str, Any] = {} if method == "cross_entropy" else {"warmup_epochs": 1}
+    colours = [("red", "green", "blue", "grey")[i % 4] for i in range(40)]
+    if kind == "images":
+        return rng.integers(0, 256, (40, 8, 8), dtype=np.uint8), colours
+    if kind == "vectors":
+        return rng.normal(size=(40, 6)).astype(np.float32), colours
+    if kind == "texts":
+        return [f"the {colour} thing number {rng.integers(9)}" for colour in colours], colours
+    return [{"size": rng.normal(), "shape": "round", "colour": colour} for colour in colours], None
+
+
+def one_round(number: int, folder: Path) -> None:
+    """Train a run, extend it, stop it after an epoch, resume it to its end, and predict with its model.
+
+    Methods whose phases are shares of the epochs cannot be extended: their runs are loaded again and judged.
+    """
+    kind, settings = ROUNDS[number % len(ROUNDS)]
+    samples, labels = samples_of(kind, number)
     out = folder / "run"
-    dividemix.train(images, labels, out=out, method=method, seed=number, progress=False, **SETTINGS, **warmup)
+    dividemix.train(samples, labels, out=out, seed=number, device="cpu", progress=False, **settings)
     shutil.rmtree(out / "model")
     run = Run.load(out)
-    run.extend(1)
-    with closing(run.train()) as epochs:
-        list(islice(epochs, 1))
-    run = Run.load(out)
+    if settings["method"] in EXTENDED:
+        run.extend(1)
+        with closing(run.train()) as epochs:
+            list(islice(epochs, 1))
+        run = Run.load(out)
     list(run.train())
     write_report(run)
-    Model.from_pretrained(out, "cpu").predict_proba(images)
+    Model.from_pretrained(out, "cpu").predict_proba(samples)
     shutil.rmtree(out)
 
 
@@ -82,7 +99,8 @@ def sample(started: float, num_rounds: int) -> Sample:
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     resident = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
     descriptors = len(list(Path("/proc/self/fd").iterdir())) - 1  # the folder itself
-    return Sample(time.monotonic() - started, num_rounds, resident, descriptors, threading.active_count())
+    threads = len(list(Path("/proc/self/task").iterdir()))  # also those that are not Python's
+    return Sample(time.monotonic() - started, num_rounds, resident, descriptors, threads)
 
 
 def main() -> int:
