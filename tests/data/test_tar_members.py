@@ -85,3 +85,14 @@ def test_random_damage_raises_nothing_else(tmp_path: Path, seed: int) -> None:
         content[rng.randrange(len(content))] = rng.randrange(256)
     with suppress(DamagedTar):
         assert len(found(bytes(content[: rng.randrange(len(content))]))) <= len(NAMES)
+
+
+@pytest.mark.parametrize("kind", [b"0", b"L", b"x"])
+@pytest.mark.parametrize("size", [b"-0000001000", b"+0000001000", b"0000_001000"])
+def test_a_size_with_a_sign_is_damage(kind: bytes, size: bytes) -> None:
+    """A negative size of a long name led back to its own header: the reader never ended."""
+    header = bytearray(tarfile.TarInfo("a.jpg").tobuf(tarfile.GNU_FORMAT))
+    header[124:136], header[156:157], header[148:156] = size + b"\0", kind, b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    with pytest.raises(DamagedTar, match="no number in a header"):
+        found(bytes(header) + bytes(2048))

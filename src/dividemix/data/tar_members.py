@@ -4,6 +4,7 @@ Python's tarfile takes 30 microseconds for a member, this takes 3: a set of shar
 formats ustar, GNU and pax, and verifies the checksum of every header.
 """
 
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
@@ -81,10 +82,10 @@ def _number(field: bytes, position: int) -> int:
     """A number in octal digits, or in base 256 if its first bit is set."""
     if field[0] & 0x80:
         return int.from_bytes(field[1:], "big")
-    try:
-        return int(field.rstrip(b" \0") or b"0", 8)
-    except ValueError as error:
-        raise DamagedTar(f"{_damage(position)} (no number in a header)") from error
+    digits = field.strip(b" \0") or b"0"
+    if not re.fullmatch(rb"[0-7]+", digits):  # int would take a sign: a negative size leads back, without end
+        raise DamagedTar(f"{_damage(position)} (no number in a header)")
+    return int(digits, 8)
 
 
 def _damage(position: int) -> str:
