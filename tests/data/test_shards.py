@@ -54,6 +54,18 @@ def test_braces_are_expanded_as_a_shell_does() -> None:
         list(expanded("{5..1}.tar"))
 
 
+@pytest.mark.parametrize("pattern", ["{0..999999}{0..999999}.tar", "{a,b}" * 60 + ".tar"])
+def test_a_pattern_that_never_ends_is_refused(pattern: str) -> None:
+    """Only single braces had a limit. A run's config.yaml may name such a pattern as its data."""
+    with pytest.raises(InputError, match="more than 1,000,000 shards"):
+        find_shards(pattern)
+
+
+def test_a_number_of_thousands_of_digits_is_no_pattern() -> None:
+    """Oracle: Python refuses to convert it, which was a traceback."""
+    assert list(expanded("{0.." + "9" * 5000 + "}.tar")) == ["{0.." + "9" * 5000 + "}.tar"]
+
+
 def test_one_tar_file_is_a_data_set_and_a_test_set(tmp_path: Path) -> None:
     write_shards(tmp_path, 12, 1, "photos.tar")
     write_shards(tmp_path, 12, 1, "others.tar")

@@ -12,14 +12,16 @@ from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.remote_files import find_files, is_remote, named_file, refusing
 from dividemix.data.shard_files import LocalShard, ShardFile
 from dividemix.errors import InputError
+from dividemix.stored import read_bytes
 
 Kind = Literal["tar", "parquet"]
 KINDS: tuple[Kind, ...] = ("tar", "parquet")
 COMPRESSED = (".gz", ".tgz", ".bz2", ".tbz2", ".xz", ".txz", ".zst")
 _CLASS_FILES = ("classes.txt", "classnames.txt")
-_BRACES = re.compile(r"\{(?:(\d+)\.\.(\d+)|([^{}]*,[^{}]*))\}")  # {000..099} or {a,b}
+_BRACES = re.compile(r"\{(?:([0-9]{1,18})\.\.([0-9]{1,18})|([^{}]*,[^{}]*))\}")  # {000..099} or {a,b}
 _OF = re.compile(r"(.*?)(\d+)-of-(\d+)(.*)")  # train-00001-of-00010.parquet
 _MOST = 1_000_000  # shards of a pattern
+_LONGEST = 1 << 24  # bytes of a list of classes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,17 @@ def find_shards(data: str) -> ShardSet | None:
 
 
 def expanded(pattern: str) -> Iterator[str]:
-    """The names that a pattern with braces stands for: {008..010} is 008, 009, 010; {a,b} is a, b."""
+    """The names that a pattern with braces stands for: {008..010} is 008, 009, 010; {a,b} is a, b.
+
+    Raises InputError if there are too many: two braces with a million numbers each would never end.
+    """
+    for number, name in enumerate(_all_expanded(pattern)):
+        if number == _MOST:
+            raise InputError(f"{pattern}: stands for more than {_MOST:,} shards, the most that can be read")
+        yield name
+
+
+def _all_expanded(pattern: str) -> Iterator[str]:
     match = _BRACES.search(pattern)
     if match is None:
         yield pattern
@@ -76,7 +88,7 @@ def expanded(pattern: str) -> Iterator[str]:
         raise InputError(f"{pattern}: {match[0]} has no numbers, or too many: at most {_MOST:,} shards")
     choices = words.split(",") if words is not None else (f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1))
     for choice in choices:
-        yield from expanded(pattern[: match.start()] + choice + pattern[match.end() :])
+        yield from _all_expanded(pattern[: match.start()] + choice + pattern[match.end() :])
 
 
 def shard_set(where: str, found: Mapping[str, ShardFile], text_of: Callable[[str], str | None]) -> ShardSet:
@@ -173,8 +185,8 @@ def _reader(folder: Path) -> Callable[[str], str | None]:
         for place in (folder, folder.parent) if above else (folder,):
             if (place / name).is_file():
                 try:
-                    return (place / name).read_text(encoding="utf-8-sig")
-                except (OSError, UnicodeDecodeError) as error:
+                    return read_bytes(place / name, _LONGEST).decode("utf-8-sig")
+                except UnicodeDecodeError as error:
                     raise InputError(f"{place / name}: cannot be read as text in UTF-8") from error
         return None
 
