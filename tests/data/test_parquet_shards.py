@@ -124,3 +124,18 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "file" / "below"))
     with pytest.raises(InputError, match=r"cannot be copied to .*set DIVIDEMIX_CACHE to another folder"):
         read_source(str(write_set(tmp_path / "set")))
+
+
+def test_a_flipped_bit_in_the_copied_images_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the size of the copy was compared: another pixel, or a skipped image, would have passed silently."""
+    monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "cache"))
+    folder = str(write_set(tmp_path / "set"))
+    read_source(folder)
+    copy = min((cache_folder() / "shards").glob("*.images"))
+    content = copy.read_bytes()
+    for place in range(0, len(content), 37):
+        copy.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        with pytest.raises(InputError, match="damaged at image"):
+            read_source(folder)
+    copy.unlink()
+    np.testing.assert_array_equal(read_source(folder).train_images, ARRAY)

@@ -23,7 +23,7 @@ from dividemix.data.cache_folder import cache_folder
 from dividemix.errors import DamagedCacheWarning, InputError
 from dividemix.stored import check_shape, digest_of, read_bytes
 
-FORMAT = 1  # of an index on disk
+FORMAT = 2  # of an index on disk
 _MOST = 1 << 33  # bytes of an index on disk
 _NONE = -1  # the number of a label that is missing
 
@@ -38,6 +38,7 @@ class ShardIndex:
     labels: Sequence[str | None]
     true_labels: Sequence[str | None]
     problems: dict[int, str]  # Position of an image that cannot be used -> the reason
+    sums: NDArray[np.uint32] | None = None  # (n,): the CRC-32 of each content, if the file is a copy of ours
     ignored: Sequence[tuple[str, str]] = ()  # Other files in the shard, and why they were ignored
 
     def __len__(self) -> int:
@@ -75,6 +76,7 @@ def _packed(index: ShardIndex) -> bytes:
         names=np.frombuffer("\0".join(index.names).encode(), dtype=np.uint8),
         offsets=index.offsets,
         sizes=index.sizes,
+        **({} if index.sums is None else {"sums": index.sums}),
         labels=np.array([number.get(label, _NONE) if label is not None else _NONE for label in index.labels], np.int32),
         true_labels=np.array(
             [number.get(label, _NONE) if label is not None else _NONE for label in index.true_labels], np.int32
@@ -98,6 +100,7 @@ def _read(path: Path) -> ShardIndex:
             names=names,
             offsets=arrays["offsets"],
             sizes=arrays["sizes"],
+            sums=arrays.get("sums"),
             labels=[known[number] for number in arrays["labels"].tolist()],
             true_labels=[known[number] for number in arrays["true_labels"].tolist()],
             problems={int(place): reason for place, reason in about["problems"].items()},

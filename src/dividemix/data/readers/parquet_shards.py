@@ -4,6 +4,7 @@ A .parquet file cannot be read image by image: its rows are compressed in groups
 written to one plain file in the cache, one after the other, as that layout's own library does.
 """
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,7 +59,24 @@ def index_parquet(shard: ShardFile, path_column: str, label_column: str) -> tupl
     index = kept_index(about, make)
     if not images.is_file() or images.stat().st_size != int(index.sizes.sum()):
         index = make()
-    return LocalShard(images), index
+    return _Copy(images, index), index
+
+
+class _Copy(LocalShard):
+    """The copied images: each is compared with its checksum when it is read."""
+
+    def __init__(self, path: Path, index: ShardIndex):
+        super().__init__(path)
+        assert index.sums is not None
+        self._offsets, self._sums = index.offsets, index.sums
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The content of an image. Raises InputError if it is not what was copied."""
+        content = super().read(offset, size)
+        place = int(np.searchsorted(self._offsets, offset, side="right")) - 1  # empty ones before it begin there, too
+        if zlib.crc32(content) != int(self._sums[place]):
+            raise InputError(f"{self.name}: damaged at image {place}: remove the file, and it is copied again")
+        return content
 
 
 def _opened(file: Any, shard: ShardFile) -> Any:
@@ -89,6 +107,7 @@ def _copied(table: Any, shard: ShardFile, images: Path, path_column: str, label_
     has_truth = TRUE_LABEL in table.schema_arrow.names and columns.label != TRUE_LABEL
     names: list[str] = []
     sizes: list[int] = []
+    sums: list[int] = []
     labels: list[str | None] = []
     truths: list[str | None] = []
     problems: dict[int, str] = {}
@@ -106,6 +125,7 @@ def _copied(table: Any, shard: ShardFile, images: Path, path_column: str, label_
             target.write(content)
             names.append(printable(path).replace("\0", "") if isinstance(path, str) and path else f"row {number}")
             sizes.append(len(content))
+            sums.append(zlib.crc32(content))
             labels.append(label)
             truths.append(class_name(truth, columns.classes))
     ends = np.cumsum(np.array(sizes, dtype=np.int64), dtype=np.int64)
@@ -113,6 +133,7 @@ def _copied(table: Any, shard: ShardFile, images: Path, path_column: str, label_
         names=names,
         offsets=ends - np.array(sizes, dtype=np.int64),
         sizes=np.array(sizes, dtype=np.int64),
+        sums=np.array(sums, dtype=np.uint32),
         labels=labels,
         true_labels=truths,
         problems=problems,
