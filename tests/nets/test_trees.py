@@ -90,9 +90,34 @@ def test_trees_that_lead_nowhere_are_refused(name: str, change: int) -> None:
     with pytest.raises(ValueError, match=name):
         Trees(10, VECTORS.shape[1]).load_state_dict(tensors)
     tensors[name] = tensors[name][:0]
-    with pytest.raises(ValueError, match="of the trees"):
+    with pytest.raises(ValueError, match="the trees"):
         Trees(10, VECTORS.shape[1]).load_state_dict(tensors)
 
 
 def test_no_trees_predict_all_classes_alike() -> None:
     np.testing.assert_allclose(probs_of(Trees(10, VECTORS.shape[1])), 0.1, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("value", torch.zeros(9000, 3)),  # of three classes, not ten
+        ("value", torch.zeros(9000)),
+        ("threshold", torch.zeros(9000, dtype=torch.complex64)),
+        ("feature", torch.zeros(9000)),
+        ("form", torch.tensor(3)),
+        ("form", torch.tensor([3, 1])),
+        ("form", torch.tensor([3.0, float("inf"), 0])),
+        ("form", torch.tensor([3, -1, 0])),
+        ("roots", torch.zeros(0, dtype=torch.int32)),
+    ],
+)
+def test_trees_of_another_form_are_refused(name: str, other: torch.Tensor) -> None:
+    """What is loaded decides the shapes: values of other classes ended in a traceback when they were used."""
+    tensors = dict(net_of(ExtraTreesClassifier(3, random_state=0).fit(VECTORS, LABELS)).state_dict())
+    size = len(tensors[name])
+    tensors[name] = other[:size] if other.ndim and len(other) > size else other
+    if name == "roots":
+        tensors["tree_class"] = tensors["tree_class"][:0]
+    with pytest.raises(ValueError, match=r"trees|unpack"):
+        Trees(10, VECTORS.shape[1]).load_state_dict(tensors)

@@ -83,7 +83,15 @@ class Trees(nn.Module):
 
 
 def _check(found: dict[str, Tensor], in_features: int, num_classes: int) -> None:
-    """Raise ValueError unless no node leads out of the lists."""
+    """Raise ValueError unless no node leads out of the lists, and the values are of the classes."""
+    for name, values in found.items():
+        kinds = (torch.float16, torch.float32) if name in ("threshold", "value") else (torch.int32, torch.int64)
+        if values.ndim != (2 if name == "value" else 1) or values.dtype not in kinds:
+            raise ValueError(f"{name} of the trees has another shape or type")
+    depth, num_models, is_boosted = found["form"].tolist()
+    width = 1 if is_boosted else num_classes
+    if num_models and (found["value"].shape[1] != width or not len(found["roots"])):
+        raise ValueError("the trees have values of other classes, or there are none")
     num_nodes, num_values, num_trees = len(found["feature"]), len(found["value"]), len(found["roots"])
     limits = {"roots": num_nodes, "left": num_nodes, "right": num_nodes, "leaf": num_values}
     limits |= {"feature": in_features, "tree_class": num_classes}
@@ -95,5 +103,5 @@ def _check(found: dict[str, Tensor], in_features: int, num_classes: int) -> None
     for name, length in lengths.items():
         if len(found[name]) != length:
             raise ValueError(f"{name} of the trees has {len(found[name])} entries, not {length}")
-    if not 0 <= int(found["form"][0]) <= 10_000:
-        raise ValueError("the trees are too deep")
+    if not 0 <= depth <= 10_000 or num_models < 0 or is_boosted not in (0, 1):
+        raise ValueError("the trees are too deep, or of an unknown form")

@@ -162,7 +162,7 @@ class Run:
             raise InputError(f"{self.directory.best}: not of the best epoch; resume the run to repair it")
         try:
             self.state.load_nets(tensors)
-        except (KeyError, RuntimeError) as error:
+        except (KeyError, RuntimeError, ValueError) as error:
             raise InputError(f"{self.directory.best}: the checkpoint does not fit the net; use the last one") from error
 
     @contextmanager
