@@ -273,3 +273,11 @@ def test_rows_say_what_the_images_were_taken_from(tmp_path: Path) -> None:
         np.savez(tmp_path / "a.npz", **arrays, rows=np.array(rows))
         with pytest.raises(InputError, match=r"a\.npz: rows "):
             read_npz(tmp_path / "a.npz")
+
+
+def test_deeply_nested_texts_are_damage(tmp_path: Path) -> None:
+    """JSON nested deeper than the parser's stack was a traceback. A run of somebody else has such a file."""
+    content = np.frombuffer(b'{"kind": ' + b"[" * 100_000, dtype=np.uint8)
+    np.savez(tmp_path / "data.npz", x_train=content, y_train=np.arange(4) % 2)
+    with pytest.raises(InputError, match="x_train is damaged"):
+        read_source(str(tmp_path / "data.npz"))

@@ -139,7 +139,16 @@ def test_tables_that_make_no_sense(tmp_path: Path, columns: dict[str, Any], mess
 
 
 @pytest.mark.parametrize(
-    "metadata", [b"", b"{", b"[]", b'{"info": {"features": [1]}}', b'{"info": {"features": {"label": 3}}}', b"\xff"]
+    "metadata",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"info": {"features": [1]}}',
+        b'{"info": {"features": {"label": 3}}}',
+        b"\xff",
+        b"[" * 100_000,
+    ],
 )
 def test_metadata_that_is_none_is_passed_over(tmp_path: Path, metadata: bytes) -> None:
     table = pa.table({"image": BYTES, "label": [0, 1, 0, 1]}).replace_schema_metadata({b"huggingface": metadata})

@@ -1,6 +1,7 @@
 """Tables whose rows are the samples. The oracle is what was written, or pandas, which reads the same file."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,28 @@ def test_rows_to_predict_need_the_columns_of_the_training(tmp_path: Path) -> Non
     (tmp_path / "new.csv").write_text("age,town\nold,2\n")
     with pytest.raises(InputError, match=r"new.csv: line 2: column 'age' is numeric, but has 'old'"):
         rows_like(rows.dtype, read_columns(tmp_path / "new.csv"), "new.csv")
+
+
+def test_many_columns_are_read(tmp_path: Path) -> None:
+    """Each name was compared with all others: longer than a test may take, for two lines of a few megabytes."""
+    header = ",".join(f"c{number}" for number in range(300_000))
+    (tmp_path / "wide.csv").write_text(f"{header}\n{'1,' * 299_999}1\n")
+    assert len(read_columns(tmp_path / "wide.csv").cells) == 300_000
+    (tmp_path / "wide.csv").write_text(f"{header},c7\n")
+    with pytest.raises(InputError, match="2 columns are called 'c7'"):
+        read_columns(tmp_path / "wide.csv")
+
+
+def test_a_small_file_of_names_that_differ_in_each_line_is_refused(tmp_path: Path) -> None:
+    """20,000 lines with a name each made a table of 400 million cells."""
+    lines = [json.dumps({f"n{number}": 1}) for number in range(20_000)]
+    (tmp_path / "sparse.jsonl").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"20,000 different names in 20,000 lines"):
+        read_columns(tmp_path / "sparse.jsonl")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Opening it would wait for a writer, without end; so would a device that never ends."""
+    os.mkfifo(tmp_path / "table.csv")
+    with pytest.raises(InputError, match="not a file or folder"):
+        read_source(str(tmp_path / "table.csv"), row_columns=named())

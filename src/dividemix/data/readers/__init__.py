@@ -278,6 +278,8 @@ def _check_exists(data: str, option: str = "") -> None:
         raise InputError(f"{where}: no such file or folder. Give {known}; built-in data sets: {', '.join(BUILT_IN)}")
     if not Path(data).is_dir() and _suffix(data) not in kinds:
         raise InputError(f"{data}: not a data set: give {known}")
+    if not Path(data).is_dir() and not Path(data).is_file():  # a device or a pipe, which may have no end
+        raise InputError(f"{where}: not a file or folder: give {known}")
 
 
 def _refuse_same(data: str, test: str) -> None:

@@ -1,6 +1,7 @@
 """Read the columns of a .csv, .tsv, .parquet or .jsonl file: the cells of each by its name."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 
 ROW_FILES = (".csv", ".tsv", ".parquet", ".jsonl")
+_MOST_EMPTY = 50  # cells of a .jsonl table for each that has a value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +45,9 @@ def read_columns(table: Path, label: str | None = None) -> Columns:
 def named(columns: Sequence[str], where: str) -> list[str]:
     """The names of columns, none empty. Raises InputError, starting with `where`, if two are equal."""
     names = [name or f"column {number}" for number, name in enumerate(columns, start=1)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"{where}: {names.count(twice)} columns are called {twice!r}: rename all but one")
+    name, number = Counter(names).most_common(1)[0] if names else ("", 0)
+    if number > 1:
+        raise InputError(f"{where}: {number} columns are called {name!r}: rename all but one")
     return names
 
 
@@ -74,7 +76,7 @@ def _parquet_columns(table: Path, label: str | None) -> Columns:
     except InputError:
         raise
     except Exception as error:  # pyarrow raises many kinds of errors for damaged files
-        raise InputError(f"{table}: damaged or not a Parquet file: {str(error).splitlines()[0][:200]}") from error
+        raise InputError(f"{table}: damaged or not a Parquet file: {' '.join(str(error).split())[:200]}") from error
     classes = None if label is None else class_names(metadata, label, table)
     num_rows = len(next(iter(cells.values()), []))
     return Columns(cells=cells, places=[f"row {i}" for i in range(num_rows)], classes=classes)
@@ -89,6 +91,9 @@ def _json_columns(table: Path, label: str | None) -> Columns:
     if wrong := [number for number, one in objects if not isinstance(one, dict)]:
         raise InputError(f"{table}: line {wrong[0]} is not a JSON object")
     names = named(list(dict.fromkeys(name for _, one in objects for name in one)), str(table))
+    num_cells = len(names) * len(objects)
+    if num_cells > max(_MOST_EMPTY * sum(len(one) for _, one in objects), 10**6):  # a small file, gigabytes of cells
+        raise InputError(f"{table}: {len(names):,} different names in {len(objects):,} lines: not the rows of a table")
     cells = {name: [one.get(name) for _, one in objects] for name in names}
     return Columns(cells=cells, places=[f"line {number}" for number, _ in objects])
 

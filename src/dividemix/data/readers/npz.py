@@ -88,7 +88,7 @@ def _samples(array: NDArray[Any], name: str, path: Path) -> NDArray[Any]:
         return array
     try:
         return unpacked(array)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{path}: {name} is damaged ({str(error)[:100]}): make the file again") from error
 
 

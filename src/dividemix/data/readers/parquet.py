@@ -81,7 +81,7 @@ def features_of(metadata: dict[bytes, bytes] | None) -> dict[str, dict[str, Any]
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         return {name: feature for name, feature in features.items() if isinstance(feature, dict)}
-    except (LookupError, ValueError, TypeError, AttributeError):
+    except (LookupError, ValueError, TypeError, AttributeError, RecursionError):
         return {}
 
 
