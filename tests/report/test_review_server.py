@@ -213,6 +213,8 @@ def test_a_change_that_makes_no_sense_is_refused(client: Client, change: Any) ->
         (b'{"changes": []}', {"Content_Type": "text/plain"}),  # what a form of another page could send
         (None, {"Content_Type": "application/json", "Content_Length": "99999999999"}),
         (None, {"Content_Type": "application/json", "Content_Length": "-1"}),
+        (None, {"Content_Type": "application/json", "Content_Length": "9" * 5000}),
+        (b'{"\\ud800": 5}', {"Content_Type": "application/json"}),
     ],
 )
 def test_a_body_of_another_form_is_refused(client: Client, body: bytes | None, headers: dict[str, str]) -> None:

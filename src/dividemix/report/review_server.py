@@ -9,6 +9,7 @@ import hmac
 import json
 import re
 import secrets
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from http import HTTPStatus
@@ -101,6 +102,12 @@ class ReviewServer(ThreadingHTTPServer):
         from_elsewhere = origin is not None and origin not in {f"http://{name}" for name in own}
         return host in own and not from_elsewhere and site in (None, "none", "same-origin")
 
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say in one line what failed in a request. A connection that broke is the business of its other end."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError | TimeoutError):
+            sys.stderr.write(" ".join(f"dividemix: a request failed: {error}".split())[:500] + "\n")
+
     def get(self, target: str) -> Answer:
         """The answer to GET."""
         path, _, query = target.partition("?")
@@ -128,7 +135,7 @@ class ReviewServer(ThreadingHTTPServer):
             changes = [_change(one) for one in asked.get("changes", [])]
             return _json({"revision": self._review.change(changes)})
         except InputError as error:
-            return Answer(HTTPStatus.BAD_REQUEST, str(error).encode())
+            return Answer(HTTPStatus.BAD_REQUEST, str(error).encode("utf-8", "backslashreplace"))
 
     def _inside(self, path: str) -> str | None:
         """What follows the token; None if that is wrong."""
@@ -215,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a change of decisions."""
         length = self.headers.get("Content-Length", "")
         is_json = self.headers.get_content_type() == "application/json"
-        if not is_json or not (length.isascii() and length.isdigit()) or int(length) > _MAX_BODY:
+        if not is_json or not re.fullmatch("[0-9]{1,18}", length) or int(length) > _MAX_BODY:
             self._send(Answer(HTTPStatus.BAD_REQUEST, b"must be JSON of a known length"), close=True)
         else:
             self._answer(lambda: self.server.post(self.path, self.rfile.read(int(length))))
