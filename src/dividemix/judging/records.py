@@ -100,6 +100,7 @@ class RunSummary(TypedDict):
     kept_epoch: int
     num_skipped: int
     digest: NotRequired[str]  # of the rest, the time excepted, and of label_issues.csv
+    probs_digest: NotRequired[str]  # of pred_probs.npy
     choices: list[ChoiceRecord]
     noise_rate: float  # estimated share of wrong labels
     notes: NotRequired[list[str]]  # what the user should know about how the data was read

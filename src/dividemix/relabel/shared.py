@@ -11,11 +11,10 @@ from dividemix.data.images import ImageLike
 from dividemix.data.readers import list_data
 from dividemix.errors import InputError
 from dividemix.judging.issue_table import Issue, read_issue_table
+from dividemix.judging.run_classes import run_classes
 from dividemix.planning.job import Job, read_settings
-from dividemix.stored import parse_json, read_bytes
 
 Content = bytes | Callable[[BinaryIO], None]  # of a file, or a function that writes it
-_MAX_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +54,7 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
     issues = [one for one in read_issue_table(run) if one.is_label_issue or not flagged_only]
     if not issues:
         raise InputError(f"{run}: no label is flagged: share all samples instead")
-    config = run / "model" / "config.json"
-    described = parse_json(read_bytes(config, _MAX_BYTES), dict, str(config))
-    classes = described.get("classes")
-    if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes):
-        raise InputError(f"{config}: damaged (it has no classes)")
+    classes = run_classes(run)
     values = read_settings(run / "config.yaml", of_run=True)
     fields = ("data", "path_column", "label_column", "image_root", "features_column")
     job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
@@ -67,7 +62,7 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
     has_images = not is_own_copy and values.get("text_column") is None and values.get("target") is None
     return Shared(
         name=run.resolve().name,
-        classes=tuple(classes),
+        classes=classes,
         issues=issues,
         list_images=partial(_images, job) if has_images else dict,
         data=job.data,

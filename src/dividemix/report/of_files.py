@@ -1,7 +1,6 @@
 """The page's content from the files of a finished run, without its networks and its data. No torch import."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +8,10 @@ from numpy.typing import NDArray
 from dividemix.errors import InputError, counted
 from dividemix.judging.issue_table import Issue, read_issue_table
 from dividemix.judging.records import RunSummary
+from dividemix.judging.run_classes import run_classes
 from dividemix.planning.job import read_settings
 from dividemix.report.content import PageContent, can_add_classes, expected_words
-from dividemix.stored import read_json
+from dividemix.stored import digest_of_file, read_json
 
 
 def content_of_files(run: Path) -> PageContent:
@@ -23,7 +23,7 @@ def content_of_files(run: Path) -> PageContent:
     issues = read_issue_table(run)
     if not issues:
         raise InputError(f"{run / 'label_issues.csv'}: damaged (it has no samples)")
-    classes = _classes(run / "model" / "config.json")
+    classes = run_classes(run)
     number = {name: label for label, name in enumerate(classes)}
     unknown = next((one for one in issues if not {one.given_label, one.predicted_label} <= number.keys()), None)
     if unknown is not None:
@@ -46,7 +46,7 @@ def content_of_files(run: Path) -> PageContent:
         divisions=[],
         classes=classes,
         labels=labels,
-        probs=_probs(run / "pred_probs.npy", len(issues), len(classes)),
+        probs=_probs(run / "pred_probs.npy", summary.get("probs_digest"), len(issues), len(classes)),
         label_score=np.array([one.label_score for one in issues]),
         is_issue=is_issue,
         clean_prob=_by_net(issues, "clean_prob"),
@@ -67,15 +67,8 @@ def _by_net(issues: list[Issue], name: str) -> NDArray[np.float64]:
     return np.array([getattr(one, name) for one in issues], dtype=np.float64).T.reshape(-1, len(issues))
 
 
-def _classes(file: Path) -> tuple[str, ...]:
-    names = read_json(file, dict[str, Any]).get("classes")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(names) < 2:
-        raise InputError(f"{file}: damaged (it does not name the classes)")
-    return tuple(names)
-
-
-def _probs(file: Path, num_samples: int, num_classes: int) -> NDArray[np.float32]:
-    """(N, C): the predicted probabilities, read from the disk where they are needed."""
+def _probs(file: Path, digest: str | None, num_samples: int, num_classes: int) -> NDArray[np.float32]:
+    """(N, C): the predicted probabilities, read from the disk where they are needed; earlier runs have no digest."""
     try:
         probs = np.load(file, mmap_mode="r", allow_pickle=False)
         if probs.shape != (num_samples, num_classes) or probs.dtype != np.float32:
@@ -84,5 +77,7 @@ def _probs(file: Path, num_samples: int, num_classes: int) -> NDArray[np.float32
             raise ValueError("a probability is not in [0, 1]")
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{file}: missing or damaged ({' '.join(str(error).split())[:200]})") from error
+    if digest is not None and digest != digest_of_file(file):
+        raise InputError(f"{file}: damaged: not what was written; dividemix resume {file.parent} writes it again")
     result: NDArray[np.float32] = probs
     return result

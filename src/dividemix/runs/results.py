@@ -11,6 +11,7 @@ from dividemix.judging.selection import late_choices
 from dividemix.runs.model_card import model_card
 from dividemix.runs.replan import final_choices
 from dividemix.runs.shown import metrics_csv
+from dividemix.stored import digest_of_file
 
 if TYPE_CHECKING:
     from dividemix.runs.run import Run
@@ -25,6 +26,7 @@ def write_results(run: "Run") -> None:
     atomic.write_text(path / "noise_matrix.csv", issues.matrix_csv())
     atomic.write_text(path / "metrics.csv", metrics_csv(run.rows))
     atomic.write_text(path / "model" / "README.md", model_card(run, summary))
+    summary["probs_digest"] = digest_of_file(path / "pred_probs.npy")
     digest = results_digest(summary, path / "label_issues.csv")
     run.directory.write_json("summary.json", {**summary, "digest": digest})
 
