@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from disturb import differences
+from other_samples import ENCODED, PARQUET, TAR, save_tables, save_tar, train_on
 from sandbox import Call, Outcome, attempt, attempt_together
 from scenarios import (
     QUICK,
@@ -19,13 +20,19 @@ from scenarios import (
     is_stray,
     left,
     model_and_images,
+    review,
+    sweep,
     tables,
+    two_runs,
 )
 from tally import Tally
 from toys import save_toy
 
 # What a process may say that came second.
-BUSY = ("has a run already", "meanwhile", "another process is training", "is training this run", "exists")
+BUSY = (
+    *("has a run already", "meanwhile", "another process is training", "is training this run", "exists"),
+    *("another process reviews", "another sweep is running"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Crowd:
     calls: tuple[Call, ...]
     number: int
     all_succeed: bool = False
-    same_as_alone: bool = True
+    each_own: bool = False  # whether each writes its own run, so that only the first can be compared
 
 
 _train = command("train", *SHORT)
@@ -48,7 +55,7 @@ _npz = command("relabel", "data.npz", "npz_corrections.csv", "--overwrite")
 _cleaned = command("relabel", "photos", "folder_corrections.csv", "--copy_to", "cleaned")
 _resume = command("train", "--resume", "--out", "run")
 _evaluate = command("evaluate", "run")
-_compare = command("compare", "run", "run2", "--out", "page.html")
+_compare = command("compare", "run", "other", "--out", "page.html")
 
 
 def _page() -> int:
@@ -59,9 +66,12 @@ def _page() -> int:
     return 0
 
 
-def _two_runs(folder: Path) -> None:
-    finished_run(folder)
-    shutil.copytree(folder / "run", folder / "run2")
+_share = command("share", "run", "--to", "datalab", "--overwrite")
+
+
+def _own_runs(words: list[str], number: int) -> tuple[Call, ...]:
+    """The training, in each process to its own directory; the first has the one that `words` names."""
+    return tuple(train_on([*words, *(["--out", f"run{i}"] if i else [])]) for i in range(number))
 
 
 CROWDS = (
@@ -76,7 +86,14 @@ CROWDS = (
     Crowd("relabel an .npz file", tables, (_npz,), 16, all_succeed=True),
     Crowd("relabel, one folder", tables, (_cleaned,), 16),
     Crowd("report of one run", finished_run, (_page,), 16, all_succeed=True),
-    Crowd("compare, one page", _two_runs, (_compare,), 8, all_succeed=True),
+    Crowd("compare, one page", two_runs, (_compare,), 8, all_succeed=True),
+    Crowd("resume command", half_run, (command("resume", "run"),), 12),
+    Crowd("share onto one file", finished_run, (_share,), 12, all_succeed=True),
+    Crowd("review one run", finished_run, (review,), 12),
+    Crowd("sweep, one folder", save_toy, (sweep,), 6),
+    Crowd("tar shards, one cache", save_tar, _own_runs(TAR, 8), 8, all_succeed=True, each_own=True),
+    Crowd("parquet shards, one cache", save_tables, _own_runs(PARQUET, 8), 8, all_succeed=True, each_own=True),
+    Crowd("vectors, one cache", save_toy, _own_runs(ENCODED, 8), 8, all_succeed=True, each_own=True),
 )
 
 
@@ -92,9 +109,10 @@ def crowds(top: Path, only: str, step: int) -> Iterator[Tally]:
         size = max(2, crowd.number // step)
         outcomes = attempt_together([crowd.calls[i % len(crowd.calls)] for i in range(size)], together)
         tally = Tally("crowds", crowd.name)
-        found = {name: content for name, content in left(together).items() if not is_stray(name) or name in left(alone)}
+        expected, found = left(alone), left(together)
+        found = {name: found[name] for name in found if name in expected or not (is_stray(name) or crowd.each_own)}
         strays = [name for name in left(together) if name.endswith(".tmp") or ".partial" in name]
-        final = differences(left(alone), found) or (f"left: {strays}" if strays else "")
+        final = differences(expected, found) or (f"left: {strays}" if strays else "")
         if not any(outcome.code == 0 for outcome in outcomes):
             final = "none succeeded"
         for outcome in outcomes:

@@ -14,19 +14,41 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from disturb import differences
-from mutations import FORMATS
+from formats import FORMATS
+from other_samples import (
+    ENCODED,
+    NUM,
+    PARQUET,
+    ROWS,
+    TAR,
+    TEXTS,
+    VECTORS,
+    VOTES,
+    save_rows,
+    save_tables,
+    save_tar,
+    save_texts,
+    save_vectors,
+    save_votes,
+    train_on,
+    trained_model,
+)
 from sandbox import Call, attempt, quietly
 from scenarios import (
     SHORT,
     Scenario,
     command,
     finished_run,
+    from_python,
     half_run,
     left,
     model_and_images,
+    review,
     tables,
+    two_runs,
 )
 from tally import Tally
+from tar_shards import write_shards
 from toys import save_toy, tree
 
 from dividemix.stored import digest_of
@@ -43,11 +65,13 @@ class Kind:
     mend: Callable[[Path], object] | None = None  # makes digests right again
     prints: bool = False  # whether its result is what it prints
     may_change: tuple[str, ...] = ()  # files that need not be the same in the end, such as the damaged one
+    of: str = ""  # what the file is of, where others have its name
 
     @property
     def name(self) -> str:
         """What the table calls it."""
-        return f"{self.file.replace('*', '')}{' (digest made right)' if self.mend else ''}"
+        of = f" of {self.of}" if self.of else ""
+        return f"{self.file.replace('*', '')}{of}{' (digest made right)' if self.mend else ''}"
 
 
 def _mend_model(folder: Path) -> None:
@@ -78,15 +102,40 @@ _accept = command("relabel", "toy.npz", "--run", "run", "--accept_above", "0.1",
 _compare = command("compare", "run", "other", "--json")
 
 
-def _two_runs(folder: Path) -> None:
-    finished_run(folder)
-    shutil.copytree(folder / "run", folder / "other")
-
-
 def _run_on_given_labels(folder: Path) -> None:
     """A finished run to which no noise was added, so that its label issues are those of the data."""
     save_toy(folder)
     assert quietly(command("train", *SHORT, "--noise", "none"), folder) == 0
+
+
+def _reviewed(folder: Path) -> None:
+    """A finished run of which two labels are decided."""
+    finished_run(folder)
+    assert quietly(review, folder) == 0
+
+
+def _run_from_python(folder: Path) -> None:
+    """A finished run on arrays of a program, of which it has a copy."""
+    assert quietly(from_python, folder) == 0
+
+
+def _save_without_test(folder: Path) -> None:
+    save_toy(folder, x_test=None, y_test=None)
+
+
+def _cached(save: Callable[[Path], object], words: list[str]) -> Callable[[Path], object]:
+    """Inputs with what a training on them left in the cache."""
+
+    def inputs(folder: Path) -> None:
+        save(folder)
+        assert quietly(train_on(words), folder) == 0
+        shutil.rmtree(folder / "run")
+
+    return inputs
+
+
+_predict_rows = command("predict", "model", "rows.csv", "--out", "out.csv")
+_predict_texts = command("predict", "model", "texts.csv", "--text_column", "text", "--out", "out.csv")
 
 
 def _relabel(data: str, corrections: str) -> Call:
@@ -106,7 +155,7 @@ KINDS = (
     ),
     Kind("run/checkpoints/last/checkpoint.json", half_run, _resume, ours=False, mend=_mend_checkpoint),
     Kind("run/checkpoints/last/*.safetensors", half_run, _resume, ours=False, mend=_mend_checkpoint),
-    Kind("run/summary.json", _two_runs, _compare, prints=True),
+    Kind("run/summary.json", two_runs, _compare, prints=True),
     Kind("run/label_issues.csv", _run_on_given_labels, _accept),
     Kind("model/config.json", model_and_images, _predict),
     Kind("model/model.safetensors", model_and_images, _predict),
@@ -118,8 +167,39 @@ KINDS = (
     Kind("data.parquet", tables, _relabel("data.parquet", "table_corrections.csv"), ours=False),
     Kind("data.npz", tables, _relabel("data.npz", "npz_corrections.csv"), ours=False),
     Kind("table_corrections.csv", tables, _relabel("data.csv", "table_corrections.csv"), ours=False),
+    Kind("run/pred_probs.npy", finished_run, review),
+    Kind("run/model/config.json", finished_run, review),
+    Kind("run/model/model.safetensors", finished_run, review),
+    Kind("run/review/corrections.csv", _reviewed, review, ours=False),
+    Kind("run/data.npz", _run_from_python, command("report", "run")),
+    *(
+        Kind(f"model/{file}", trained_model(save, words), call, ours=mend is None, mend=mend, of=of)
+        for of, save, words, call in (
+            ("trees", save_rows, ROWS, _predict_rows),
+            ("texts", save_texts, TEXTS, _predict_texts),
+        )
+        for file in ("config.json", "model.safetensors")
+        for mend in (None, _mend_model)
+    ),
+    *(
+        Kind(file, save, train_on(words), ours=False)
+        for file, save, words in (
+            ("rows.csv", save_rows, ROWS),
+            ("texts.csv", save_texts, TEXTS),
+            ("texts.jsonl", save_texts, ["texts.jsonl", *TEXTS[1:]]),
+            ("vectors.npy", save_vectors, VECTORS),
+            ("labels.npy", save_vectors, VECTORS),
+            ("shards/*0.tar", save_tar, TAR),
+            ("tables/*-00000-of-00002.parquet", save_tables, PARQUET),
+            ("votes.csv", save_votes, VOTES),
+        )
+    ),
+    Kind("cache/shards/*.index", _cached(lambda folder: write_shards(folder / "shards", NUM, 1), TAR), train_on(TAR)),
+    Kind("cache/shards/*.images", _cached(lambda folder: save_tables(folder, 1), PARQUET), train_on(PARQUET)),
+    Kind("cache/vectors/*/vectors.npy", _cached(_save_without_test, ENCODED), train_on(ENCODED)),
+    Kind("cache/vectors/*/chunks.json", _cached(_save_without_test, ENCODED), train_on(ENCODED)),
 )
-NUM_MUTATIONS = 120
+NUM_MUTATIONS = 60
 
 
 class _Subject:
@@ -127,7 +207,9 @@ class _Subject:
 
     def __init__(self, kind: Kind, top: Path, number: int):
         self.kind, self._template, self._here = kind, top / f"{number}", top / "here"
-        Scenario(kind.name, kind.inputs, kind.call, kind.call).prepare(self._template)
+        shutil.rmtree(self._here, ignore_errors=True)
+        Scenario(kind.name, kind.inputs, kind.call, kind.call).prepare(self._here)  # a cache knows the paths of data
+        self._here.rename(self._template)
         folder = self.copy()
         (path,) = folder.glob(kind.file)
         self.place, self.content = str(path.relative_to(folder)), path.read_bytes()

@@ -22,9 +22,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "experiments")]
+sys.path[:0] = [str(HERE), *(str(HERE.parent / name) for name in (".", "experiments"))]
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ["DIVIDEMIX_CACHE"] = "cache"  # in the folder of each attempt
 
 import torch  # noqa: E402
 

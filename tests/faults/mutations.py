@@ -244,18 +244,3 @@ def of_png(content: bytes, draws: random.Random) -> Mutations:
             some[one] = draws.choice((b"PLTE", b"IDAT", b"IEND", b"eXIf", b"iCCP")), body or b"x"
         written = (struct.pack(">I", len(b)) + k + b + struct.pack(">I", zlib.crc32(k + b)) for k, b in some)
         yield content[:8] + b"".join(written)
-
-
-FORMATS: dict[str, Callable[[bytes, random.Random], Mutations]] = {
-    ".json": of_json,
-    ".jsonl": of_lines,
-    ".yaml": of_yaml,
-    ".csv": of_csv,
-    ".safetensors": of_safetensors,
-    ".npz": of_npz,
-    ".png": of_png,
-    ".parquet": of_bytes,
-    ".pt2": of_bytes,
-    ".onnx": of_bytes,
-    ".npy": of_bytes,
-}

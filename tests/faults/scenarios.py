@@ -2,17 +2,35 @@
 
 import csv
 import json
-import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
+from forked_trainings import fork_trainings
+from other_samples import (
+    ENCODED,
+    PARQUET,
+    ROWS,
+    TAR,
+    TEXTS,
+    VECTORS,
+    VOTES,
+    save_rows,
+    save_tables,
+    save_tar,
+    save_texts,
+    save_vectors,
+    save_votes,
+    train_on,
+    trained_model,
+)
 from sandbox import Call, quietly
 from small_model import save_images, small_images, small_model
 from toy_plan import quiet_console, toy_plan
@@ -21,9 +39,10 @@ from toys import FLAGS, SETTINGS, save_toy, toy_arrays, without_times
 from dividemix.api import train
 from dividemix.cli import main
 from dividemix.errors import InputError
-from dividemix.experiments import pool, runner, training
+from dividemix.experiments import runner
 from dividemix.judging.records import EpochRow
 from dividemix.report.of_run import write_report
+from dividemix.report.review_server import ReviewServer
 from dividemix.runs.run import Run
 
 
@@ -82,6 +101,12 @@ def finished_run(folder: Path) -> None:
     assert quietly(command("train", *SHORT, "--seed", "9"), folder) == 0
 
 
+def two_runs(folder: Path) -> None:
+    """Two finished runs on the same data."""
+    finished_run(folder)
+    shutil.copytree(folder / "run", folder / "other")
+
+
 def _as_command(call: Callable[[], object]) -> Call:
     """A call from Python whose errors are printed as the command line does."""
 
@@ -99,6 +124,9 @@ def _as_command(call: Callable[[], object]) -> Call:
 def _from_python() -> None:
     arrays, settings = toy_arrays(), SETTINGS | {"epochs": 2, "warmup_epochs": 1}
     train(arrays["x_train"], arrays["y_train"], out="run", progress=False, **settings)
+
+
+from_python = _as_command(_from_python)
 
 
 def _from_python_again() -> None:
@@ -148,50 +176,8 @@ def _cleaned_again() -> int | None:
     return 0 if Path("cleaned").exists() else _cleaned()  # it appears whole or not at all
 
 
-class _Forked:
-    """A stand-in for subprocess.Popen that forks instead of starting Python: hundredths of a second, not seconds."""
-
-    def __init__(self, command: list[str], *, stdout: Any, env: dict[str, str], preexec_fn: Any, **_: Any):
-        words = command[command.index("dividemix") + 1 :]
-        sys.stdout.flush()
-        sys.stderr.flush()
-        self.returncode: int | None = None
-        self._child = os.fork()
-        if self._child == 0:
-            code = 1
-            try:
-                preexec_fn()
-                os.dup2(stdout.fileno(), 1)
-                os.dup2(stdout.fileno(), 2)
-                code = main(words)
-            finally:
-                with suppress(BaseException):
-                    sys.stdout.flush()
-                    sys.stderr.flush()
-                os._exit(code)
-
-    def poll(self) -> int | None:
-        return self._end(os.WNOHANG)
-
-    def wait(self) -> int | None:
-        return self._end(0)
-
-    def terminate(self) -> None:
-        if self.returncode is None:
-            os.kill(self._child, 15)
-
-    def _end(self, how: int) -> int | None:
-        if self.returncode is None:
-            child, status = os.waitpid(self._child, how)
-            if child:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
-
-
 def _reproduce() -> int:
-    training.announce_cost = lambda *_, **__: None
-    vars(pool)["subprocess"] = SimpleNamespace(Popen=_Forked, DEVNULL=None, STDOUT=None)
-    pool._PAUSE = 0.02
+    fork_trainings()
     plan = toy_plan(2)
     try:
         return runner.reproduce(plan, Path("out"), num_workers=1, command="", console=quiet_console())
@@ -200,10 +186,35 @@ def _reproduce() -> int:
         return 2
 
 
+def sweep() -> int:
+    fork_trainings()
+    return main(["sweep", "toy.npz", "--vary", "lr=0.01,0.02", *SHORT[1 : SHORT.index("--out")], "--out", "sweep"])
+
+
+def _extend_again() -> int:
+    """What a user does whose extension was disturbed: resume it, or ask again if nothing was extended."""
+    is_extended = "epochs: 3" in Path("run/config.yaml").read_text()
+    return main(["resume", "run"] if is_extended else ["resume", "run", "--extend", "1"])
+
+
+def review() -> int:
+    """`dividemix review`, asked for two decisions by a page, and ended by Ctrl-C."""
+
+    def serve(server: ReviewServer, *_: object) -> None:
+        for index, action in ((0, "keep"), (1, "accept")):
+            body = json.dumps({"changes": [[index, action, ""]]}).encode()
+            answer = server.post(f"{urlsplit(server.url).path}decisions", body)
+            assert answer.status == 200, answer
+        raise KeyboardInterrupt
+
+    ReviewServer.serve_forever = serve  # type: ignore[assignment, method-assign]
+    return main(["review", "run"])
+
+
 SCENARIOS = (
     Scenario("train", save_toy, command("train", *QUICK), command("train", *QUICK, "--resume")),
     Scenario("train short", save_toy, command("train", *SHORT), command("train", *SHORT, "--resume")),
-    Scenario("train from Python", lambda _: None, _as_command(_from_python), _as_command(_from_python_again)),
+    Scenario("train from Python", lambda _: None, from_python, _as_command(_from_python_again)),
     _simple("resume", half_run, "train", "--resume", "--out", "run"),
     _simple("overwrite", finished_run, "train", *SHORT, "--overwrite"),
     Scenario("reproduce", lambda _: None, _reproduce, _reproduce),
@@ -216,6 +227,27 @@ SCENARIOS = (
     _simple("relabel folder", tables, "relabel", "photos", "folder_corrections.csv", "--overwrite"),
     Scenario("relabel copy", tables, _cleaned, _cleaned_again),
     _simple("evaluate", finished_run, "evaluate", "run"),
+    _simple("resume command", half_run, "resume", "run"),
+    Scenario("extend", finished_run, command("resume", "run", "--extend", "1"), _extend_again),
+    _simple("report", finished_run, "report", "run"),
+    _simple("share datalab", finished_run, "share", "run", "--to", "datalab", "--overwrite"),
+    _simple("share datasets", finished_run, "share", "run", "--to", "datasets", "--overwrite"),
+    Scenario("review", finished_run, review, review),
+    _simple("compare", two_runs, "compare", "run", "other", "--out", "page.html"),
+    Scenario("sweep", save_toy, sweep, sweep),
+    *(
+        Scenario(f"train {kind}", save, train_on(words), train_on([*words, "--resume"]))
+        for kind, save, words in (
+            ("rows", save_rows, ROWS),
+            ("texts", save_texts, TEXTS),
+            ("vectors", save_vectors, VECTORS),
+            ("tar shards", save_tar, TAR),
+            ("parquet shards", save_tables, PARQUET),
+            ("votes", save_votes, VOTES),
+            ("encoded", save_toy, ENCODED),
+        )
+    ),
+    _simple("predict rows", trained_model(save_rows, ROWS), "predict", "model", "rows.csv", "--out", "out.csv"),
 )
 
 
@@ -237,7 +269,9 @@ def left(folder: Path) -> dict[str, Any]:
             files[name] = without_times(content)
         elif path.name == "env.json":
             files[name] = {key: value for key, value in json.loads(content).items() if key not in MEASURED}
-        elif path.suffix == ".log":
+        elif path.name == "sweep.csv":  # its last column but one is the time
+            files[name] = [line.split(b",")[:-2] for line in content.splitlines()]
+        elif path.suffix == ".log" or path.name == "sweep.md":  # the same, to be read by people
             files[name] = ""
         else:
             files[name] = content

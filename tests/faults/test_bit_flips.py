@@ -5,6 +5,7 @@ Few flips by default; `FAULTS=all pytest -s tests/faults` tries 600 for each kin
 
 import os
 import random
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from other_samples import save_tables
 from small_model import small_images, small_model
+from tar_shards import write_shards
 from toys import SETTINGS, save_toy, toy_arrays, toy_job, trained
 
 from dividemix.api import train
+from dividemix.data.readers import read_source
+from dividemix.data.readers.shard_sets import find_shards
+from dividemix.data.readers.shards import list_shards
+from dividemix.encoders.vector_cache import cached
 from dividemix.engine.checkpoint import load_checkpoint
-from dividemix.errors import InputError
+from dividemix.errors import DamagedCacheWarning, InputError
 from dividemix.judging.issue_table import read_issue_table
+from dividemix.judging.run_classes import run_classes
 from dividemix.model.model import Model
 from dividemix.planning.choices import Choice
+from dividemix.report.of_files import content_of_files
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
 
@@ -38,9 +47,16 @@ def flip(path: Path, content: bytes, bit: int) -> None:
 
 
 def try_flips(
-    path: Path, read: Callable[[], Any], same: Callable[[Any, Any], bool], num_flips: int = NUM_FLIPS
+    path: Path,
+    read: Callable[[], Any],
+    same: Callable[[Any, Any], bool],
+    num_flips: int = NUM_FLIPS,
+    of: str = "",
 ) -> dict[str, int]:
-    """What became of flips all over a file: how many were noticed, and how many changed nothing that is read."""
+    """What became of flips all over a file: how many were noticed, and how many changed nothing that is read.
+
+    `of` says what the file is of, where others have its name.
+    """
     content, whole = path.read_bytes(), read()
     draws, held, messages = random.Random(path.name), {"noticed": 0, "harmless": 0}, list[str]()
     bits = draws.sample(range(8 * len(content)), min(num_flips, 8 * len(content)))
@@ -48,7 +64,7 @@ def try_flips(
         flip(path, content, bit)
         try:
             found = read()
-        except InputError as error:
+        except (InputError, DamagedCacheWarning) as error:
             held["noticed"] += 1
             messages.append(str(error))
         else:
@@ -56,7 +72,7 @@ def try_flips(
             held["harmless"] += 1
     path.write_bytes(content)
     assert not [message for message in messages if "\n" in message]
-    print(f"{path.name}: {len(bits)} flips, {held['noticed']} noticed, {held['harmless']} harmless")
+    print(f"{path.name}{of and f' of {of}'}: {len(bits)} flips, {held['noticed']} noticed, {held['harmless']} harmless")
     return held
 
 
@@ -158,3 +174,96 @@ def test_a_flipped_bit_in_stored_noise(tmp_path: Path) -> None:
         return np.asarray(found.material.labels).tobytes(), found.material.digest
 
     try_flips(path / "noise.json", read, lambda a, b: a == b)
+
+
+@pytest.mark.parametrize("file", ["pred_probs.npy", "model/config.json", "model/model.safetensors"])
+def test_a_flipped_bit_in_what_a_review_shows(tmp_path: Path, file: str) -> None:
+    """`review` and `share` took the probabilities and the classes as they were."""
+    path = trained(tmp_path / "run", toy_job(tmp_path, epochs=2, warmup_epochs=1)).directory.path
+
+    def read() -> tuple[Any, ...]:
+        shown = content_of_files(path)
+        return shown.probs.tobytes(), shown.classes, run_classes(path)
+
+    try_flips(path / file, read, lambda a, b: a == b, of="a review")
+
+
+def _texts() -> dict[str, Any]:
+    labels = ["ab"[number % 2] for number in range(24)]
+    words = [f"thing {label} {number % 3}" for number, label in enumerate(labels)]
+    return {"data": words, "labels": labels, "method": "cross_entropy", "epochs": 1}
+
+
+def _rows() -> dict[str, Any]:
+    rows = [{"size": number % 5 + 0.5, "shape": "xy"[number % 2], "kind": "ab"[number % 2]} for number in range(24)]
+    return {"data": rows, "target": "kind", "learner": "extra_trees", "num_trees": 2, "epochs": 2}
+
+
+@pytest.mark.parametrize("kind", ["texts", "rows"])
+def test_a_flipped_bit_in_texts_and_rows_of_a_run_and_in_their_models(tmp_path: Path, kind: str) -> None:
+    """The copy of a program's texts or rows, the trees, and the terms of TF-IDF."""
+    given = _texts() if kind == "texts" else _rows()
+    samples = given["data"]
+    path = train(out=tmp_path / "run", progress=False, device="cpu", **given).directory.path
+
+    def read() -> tuple[Any, ...]:
+        found = Run.load(path, to_train=False).material
+        return found.digest, found.classes, np.asarray(found.labels).tobytes()
+
+    def predict() -> tuple[Any, ...]:
+        model = Model.from_pretrained(path / "model", device="cpu")
+        return {**model.describe(), "versions": None}, model.predict_proba(samples).tobytes()
+
+    try_flips(path / "data.npz", read, lambda a, b: a == b, of=kind)
+    for file in ("model.safetensors", "config.json"):
+        try_flips(path / "model" / file, predict, lambda a, b: a == b, of=kind)
+
+
+def noticing(read: Callable[[], Any]) -> Callable[[], Any]:
+    """The function, with the warning that something in the cache is damaged raised."""
+
+    def run() -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DamagedCacheWarning)
+            return read()
+
+    return run
+
+
+def test_a_flipped_bit_in_the_index_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "cache"))
+    folder = write_shards(tmp_path / "set", 12, 1)
+
+    def read() -> tuple[Any, ...]:
+        shards = find_shards(str(folder))
+        assert shards is not None
+        found, _ = list_shards(shards)
+        return list(found.paths), found.labels, found.sizes.tobytes()
+
+    read()
+    (path,) = (tmp_path / "cache" / "shards").iterdir()
+    try_flips(path, noticing(read), lambda a, b: a == b)
+
+
+def test_a_flipped_bit_in_the_copied_images_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the size of the copy was compared."""
+    monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "cache"))
+    save_tables(tmp_path, 1)
+
+    def read() -> bytes:
+        return np.asarray(read_source(str(tmp_path / "tables")).train_images[:]).tobytes()
+
+    read()
+    (path,) = (tmp_path / "cache" / "shards").glob("*.images")
+    assert try_flips(path, read, lambda a, b: a == b)["harmless"] == 0
+
+
+@pytest.mark.parametrize("file", ["vectors.npy", "chunks.json"])
+def test_a_flipped_bit_in_cached_vectors(tmp_path: Path, file: str) -> None:
+    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+
+    def read() -> bytes:
+        return cached(tmp_path, 20, lambda chunks: [vectors[chunk.start : chunk.stop] for chunk in chunks]).tobytes()
+
+    read()
+    try_flips(tmp_path / file, noticing(read), lambda a, b: a == b, of="the cache")
