@@ -11,6 +11,7 @@ there was one.
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -37,7 +38,7 @@ from disturb import Place, kills, refusals  # noqa: E402
 from fuzzing import fuzzing  # noqa: E402
 from sandbox import adopt_orphans, quietly  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
-from tally import Tally  # noqa: E402
+from tally import Tally, table  # noqa: E402
 
 
 def _places(top: Path, only: str) -> Iterator[Place]:
@@ -119,11 +120,9 @@ def main() -> int:
         step=arguments.step,
         show=lambda line: print(line, flush=True),
     )
-    for part in dict.fromkeys(tally.part for tally in tallies):
-        of_part = [tally for tally in tallies if tally.part == part]
-        tried, held = sum(tally.num_tried for tally in of_part), sum(tally.num_held for tally in of_part)
-        print(f"{part:12} {'all':28} {tried:6} tried {held:6} held")
-    print(f"{(time.monotonic() - started) / 60:.1f} minutes")
+    print(table(tallies))
+    cpu = time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    print(f"{(time.monotonic() - started) / 60:.1f} minutes, {cpu / 60:.1f} of the processor")
     return 1 if any(tally.problems for tally in tallies) else 0
 
 

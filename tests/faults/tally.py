@@ -1,6 +1,7 @@
 """What was tried, and what became of it: a line of the laboratory's table."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -32,3 +33,15 @@ class Tally:
         """The tally in one line."""
         ends = ", ".join(f"{number} {end}" for end, number in sorted(self.ends.items()))
         return f"{self.part:12} {self.what:28} {self.num_tried:6} tried {self.num_held:6} held   {ends}"
+
+
+def table(tallies: Sequence[Tally]) -> str:
+    """A Markdown table: a line for each part, and one for all."""
+    parts = {part: [tally for tally in tallies if tally.part == part] for part in (tally.part for tally in tallies)}
+    lines = ["| part | kinds | tried | held | how they ended |", "|---|---|---|---|---|"]
+    for part, some in {**parts, "all": list(tallies)}.items():
+        ends = sum((tally.ends for tally in some), Counter[str]())
+        words = "" if part == "all" else ", ".join(f"{number:,} {end}" for end, number in ends.most_common())
+        tried, held = (sum(getattr(tally, name) for tally in some) for name in ("num_tried", "num_held"))
+        lines.append(f"| {part} | {len(some)} | {tried:,} | {held:,} | {words} |")
+    return "\n".join(lines)
