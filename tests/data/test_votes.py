@@ -208,3 +208,11 @@ def test_votes_are_for_tables(tmp_path: Path) -> None:
 def test_votes_that_make_no_sense(labels: Any, annotators: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_arrays(np.zeros((4, 8, 8), np.uint8), labels, annotators=annotators)
+
+
+@pytest.mark.parametrize(("num_names", "num_labels"), [(2000, 1000), (20_000, 2)])
+def test_a_column_that_cannot_be_of_votes_is_refused(num_names: int, num_labels: int) -> None:
+    """The matrices of 2,000 annotators and 1,000 classes took 48 GB, from a table of 30 KB."""
+    votes = [{f"w{number}": f"c{number % num_labels}"} for number in range(num_names)]
+    with pytest.raises(InputError, match="too many to estimate who is right"):
+        consensus(votes)

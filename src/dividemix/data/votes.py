@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from dividemix.data.classes import natural_sorted
 from dividemix.data.dawid_skene import dawid_skene
 from dividemix.data.krippendorff import krippendorff_alpha
+from dividemix.errors import InputError
+
+_MOST_NUMBERS = 250_000_000  # of a matrix: two gigabytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +90,15 @@ def consensus(
 
     `votes` has a mapping from annotator to class for each sample. `annotators` gives their order; without it, it is
     the natural order of their names.
+
+    Raises:
+        InputError: if the annotators and classes are so many that their matrices would take gigabytes.
     """
     names = natural_sorted({name for one in votes for name in one}) if annotators is None else annotators
     options = natural_sorted({label for one in votes for label in one.values()})
     place = {name: number for number, name in enumerate(names)}
     number_of = {label: number for number, label in enumerate(options)}
+    _check_size(len(votes), len(names), len(options))
     choices = np.full((len(votes), len(names)), -1, dtype=np.int64)
     for sample, one in enumerate(votes):
         for name, label in one.items():
@@ -105,6 +112,16 @@ def consensus(
     accuracy = right / np.maximum(np.bincount(who, minlength=len(names)), 1)
     confidence = np.where(has_votes, estimate.probs.max(axis=1, initial=0.0), 0.0)
     return labels, Votes(tuple(names), tuple(options), choices, confidence, accuracy)
+
+
+def _check_size(num_samples: int, num_annotators: int, num_options: int) -> None:
+    """Raise InputError if a matrix has too many numbers: a column of names, taken for votes, has as many as rows."""
+    largest = max(num_samples * num_annotators, num_samples * num_options, 4 * num_annotators * num_options**2)
+    if largest > _MOST_NUMBERS:
+        raise InputError(
+            f"{num_annotators:,} annotators voted for {num_options:,} classes on {num_samples:,} samples: too many to"
+            " estimate who is right: name the columns of votes and of annotators, and no others"
+        )
 
 
 VOTE_ARRAYS = tuple(f"vote_{field.name}" for field in fields(Votes))
