@@ -139,16 +139,16 @@ def transformers() -> Any:
         def forward(self, pixel_values: torch.Tensor) -> Any:
             return types.SimpleNamespace(pooler_output=super().forward(pixel_values))
 
-    def load_model(name: str, *, use_safetensors: bool) -> Any:
+    def load_model(name: str, *, use_safetensors: bool, trust_remote_code: bool) -> Any:
         if name != "patches":
             raise OSError(f"{name} is not a local folder and is not a valid model identifier")
-        assert use_safetensors
+        assert (use_safetensors, trust_remote_code) == (True, False)
         return Vision()
 
     processor = types.SimpleNamespace(size={"height": 8, "width": 8}, image_mean=[0.5] * 3, image_std=[0.25] * 3)
     return module(
         AutoModel=types.SimpleNamespace(from_pretrained=load_model),
-        AutoImageProcessor=types.SimpleNamespace(from_pretrained=lambda name: processor),
+        AutoImageProcessor=types.SimpleNamespace(from_pretrained=lambda name, trust_remote_code: processor),
     )
 
 
@@ -175,6 +175,25 @@ def test_a_package_gives_the_net_and_its_preprocessing(package: str, monkeypatch
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "timm:hf-hub:somebody/else",
+        "timm:hf_hub:somebody/else",
+        "timm:local-dir:folder",
+        "open_clip:hf-hub:somebody/else",
+        "open_clip:ViT-B-32/folder/weights.pt",
+        "open_clip:ViT-B-32=weights.bin",
+    ],
+)
+def test_weights_that_could_be_pickles_are_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model folder of somebody else may name an encoder, and a hub's configuration could make timm unpickle."""
+    for package in ("timm", "open_clip"):
+        monkeypatch.setitem(sys.modules, package, module(create_model=lambda *_, **__: pytest.fail("it is loaded")))
+    with pytest.raises(InputError, match=r"only models that .* itself lists can be named"):
+        find_encoder(name)
+
+
 def test_texts_are_the_mean_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     table = torch.randn(10, 4, generator=torch.Generator().manual_seed(0))
 
@@ -193,8 +212,8 @@ def test_texts_are_the_mean_of_their_tokens(monkeypatch: pytest.MonkeyPatch) -> 
         return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
 
     package = module(
-        AutoModel=types.SimpleNamespace(from_pretrained=lambda name, use_safetensors: Tokens()),
-        AutoTokenizer=types.SimpleNamespace(from_pretrained=lambda name: tokenizer),
+        AutoModel=types.SimpleNamespace(from_pretrained=lambda name, use_safetensors, trust_remote_code: Tokens()),
+        AutoTokenizer=types.SimpleNamespace(from_pretrained=lambda name, trust_remote_code: tokenizer),
     )
     monkeypatch.setitem(sys.modules, "transformers", package)
     encoder = find_encoder("transformers:words")

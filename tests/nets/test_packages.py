@@ -120,3 +120,9 @@ def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(InputError, match=r"'timm:tiny' needs timm .*: pip install timm"):
         build_net(NetSettings(net="timm:tiny"), num_classes=5, image_shape=(8, 8, 3), seed=1)
+
+
+def test_a_model_of_a_hub_is_refused() -> None:
+    """A run of somebody else may name it, and its configuration could make timm unpickle its weights."""
+    with pytest.raises(InputError, match="only models that timm itself lists can be named"):
+        build_net(NetSettings(net="timm:hf-hub:somebody/else"), num_classes=2, image_shape=(8, 8, 3), seed=0)

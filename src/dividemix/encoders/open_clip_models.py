@@ -25,13 +25,19 @@ class _ImageSide(nn.Module):
 
 
 def load(model: str, weights: str, name: str) -> ImageEncoder:
-    """The encoder; its size and normalisation are those of the model's own configuration."""
+    """The encoder; its size and normalisation are those of the model's own configuration.
+
+    Raises InputError for a model of a hub, and for files of weights that are no safetensors: they may be pickles.
+    """
     model, _, pretrained = model.partition("/")
     if not (pretrained or weights):
         raise InputError(f"encoder {name!r} has no weights: write open_clip:MODEL/WEIGHTS, such as ViT-B-32/openai")
+    given = pretrained or weights
+    if ":" in model or (("/" in given or "." in given) and not given.endswith(".safetensors")):
+        raise InputError(f"encoder {name!r}: only models that open_clip itself lists can be named; {_ADVICE}")
     open_clip = import_optional("open_clip", name, "open_clip_torch")
     with loading(name, _ADVICE):
-        whole = open_clip.create_model(model, pretrained=pretrained or weights)
+        whole = open_clip.create_model(model, pretrained=given)
         config = open_clip.get_model_preprocess_cfg(whole)
     size = config["size"]
     side = int(size[0] if isinstance(size, list | tuple) else size)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dividemix.encoders.encoder import ImageEncoder, Preprocessing
+from dividemix.errors import InputError
 from dividemix.nets.weights import load_weights
 from dividemix.optional import import_optional, loading
 
@@ -10,7 +11,12 @@ _ADVICE = "check the name (timm.list_models()), or give a file: timm:MODEL=weigh
 
 
 def load(model: str, weights: str, name: str) -> ImageEncoder:
-    """The encoder; its size and normalisation are those of the model's own configuration."""
+    """The encoder; its size and normalisation are those of the model's own configuration.
+
+    Raises InputError for a model of a hub or of a folder: its configuration can make timm unpickle its weights.
+    """
+    if ":" in model:
+        raise InputError(f"encoder {name!r}: only models that timm itself lists can be named; {_ADVICE}")
     timm = import_optional("timm", name, "timm")
     with loading(name, _ADVICE):
         net = timm.create_model(model, pretrained=not weights, num_classes=0)

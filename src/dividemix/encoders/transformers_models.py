@@ -63,10 +63,12 @@ def load(model: str, weights: str, name: str) -> Encoder:
     transformers = import_optional("transformers", name, "transformers")
     version = f"transformers {transformers.__version__}"
     with loading(name, _ADVICE), quiet(transformers):
-        net = transformers.AutoModel.from_pretrained(model, use_safetensors=True)
+        # Said, since otherwise the package asks in the terminal whether to run the code of a model that has some.
+        net = transformers.AutoModel.from_pretrained(model, use_safetensors=True, trust_remote_code=False)
         if "pixel_values" not in str(getattr(net, "main_input_name", "input_ids")):
-            return TokenEncoder(name, net, transformers.AutoTokenizer.from_pretrained(model), version)
-        processor = transformers.AutoImageProcessor.from_pretrained(model)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(model, trust_remote_code=False)
+            return TokenEncoder(name, net, tokenizer, version)
+        processor = transformers.AutoImageProcessor.from_pretrained(model, trust_remote_code=False)
     size, crop = _side(getattr(processor, "size", None), 224), _side(getattr(processor, "crop_size", None), 0)
     prepared = Preprocessing(
         size=size,

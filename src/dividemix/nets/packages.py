@@ -38,6 +38,8 @@ def packaged_weights(name: str, in_channels: int) -> dict[str, Tensor]:
 
 
 def _timm(package: Any, model: str, in_channels: int, **options: Any) -> nn.Module:
+    if ":" in model:  # of a hub or a folder, whose configuration can make timm unpickle its weights
+        raise InputError(f"net 'timm:{model}': only models that timm itself lists can be named")
     net: nn.Module = package.create_model(model, in_chans=in_channels, **options)
     return net
 
