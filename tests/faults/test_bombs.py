@@ -26,6 +26,7 @@ from dividemix.data.images import UnreadableImage, read_image
 from dividemix.data.readers.npz import read_npz
 from dividemix.errors import InputError
 from dividemix.model.model import Model
+from dividemix.model.text_input import TextInput
 from dividemix.planning.prepare import prepare
 
 MEGABYTES = """
@@ -213,3 +214,13 @@ def test_a_models_shapes_are_compared_before_memory_is_taken(tmp_path: Path) -> 
     assert size < 200
     with pytest.raises(InputError, match=r"shape of nets\.0"):
         Model.from_pretrained(tmp_path)
+
+
+def test_the_terms_of_a_model_are_counted_before_memory_is_taken() -> None:
+    """100 terms and 16 million numbers of a vector, in a config.json of a kilobyte, took 6.7 GB."""
+    values = {"encoder": "tfidf", "terms": ["a", "b"], "num_features": 257}
+    with pytest.raises(ValueError, match="no model has so many"):
+        TextInput.of(values)
+    with pytest.raises(ValueError, match="no model has so many"):
+        TextInput.of(values | {"num_features": 2, "terms": [str(number) for number in range(30_001)]})
+    assert TextInput.of(values | {"num_features": 2}).shape == (2,)

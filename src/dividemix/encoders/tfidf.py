@@ -18,7 +18,7 @@ from dividemix.errors import InputError
 from dividemix.optional import import_optional
 
 NAME = "tfidf"
-_MAX_TERMS, _LENGTH = 30_000, 256
+MAX_TERMS, MAX_LENGTH = 30_000, 256
 
 
 class TfidfEncoder(nn.Module):
@@ -37,12 +37,12 @@ class TfidfEncoder(nn.Module):
         """The encoder for these training texts. Raises InputError if they have no words."""
         decomposition = import_optional("sklearn.decomposition", "text", "scikit-learn")
         least = 2 if len(texts) > 20 else 1  # texts that a term must occur in
-        vectorizer = _vectorizer(min_df=least, max_features=_MAX_TERMS)
+        vectorizer = _vectorizer(min_df=least, max_features=MAX_TERMS)
         try:
             counts = vectorizer.fit_transform(texts)
         except ValueError as error:
             raise InputError("the texts have no words in common: TF-IDF needs words; name another encoder") from error
-        length = min(_LENGTH, max(2, len(texts) // 2), min(counts.shape) - 1)
+        length = min(MAX_LENGTH, max(2, len(texts) // 2), min(counts.shape) - 1)
         if length < 1:
             raise InputError("the texts have only one word: TF-IDF needs more; name another encoder")
         svd = decomposition.TruncatedSVD(length, random_state=0).fit(counts)

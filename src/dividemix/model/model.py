@@ -255,7 +255,7 @@ def _read_config(values: dict[str, Any], path: Path) -> tuple[int, dict[str, Any
         )
     try:
         return count(values, "num_nets"), _described(values)
-    except (KeyError, TypeError, ValueError) as error:  # an InputError of NetSettings is a ValueError
+    except (KeyError, TypeError, ValueError, AttributeError) as error:  # an InputError of NetSettings is a ValueError
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path}: damaged ({reason}); save the model again") from error
 

@@ -16,8 +16,8 @@ from dividemix.data.source import Kind
 from dividemix.data.texts import check_texts
 from dividemix.encoders.encoder import Encoder
 from dividemix.encoders.find import find_encoder
+from dividemix.encoders.tfidf import MAX_LENGTH, MAX_TERMS, TfidfEncoder
 from dividemix.encoders.tfidf import NAME as TFIDF
-from dividemix.encoders.tfidf import TfidfEncoder
 from dividemix.errors import InputError
 from dividemix.model.inputs import VectorInput
 
@@ -55,6 +55,8 @@ class TextInput(nn.Module):
                 raise ValueError("terms must be a list of words")
             if len(set(terms)) < len(terms):
                 raise ValueError("a term is listed twice")
+            if len(terms) > MAX_TERMS or vectors.shape[0] > MAX_LENGTH:  # before memory is taken
+                raise ValueError(f"num_features is {vectors.shape[0]}, with {len(terms)} terms: no model has so many")
             return cls(TFIDF, TfidfEncoder(terms, vectors.shape[0]), vectors)
         encoder = find_encoder(values["encoder"])
         if encoder.describe().get("weights") != values["encoder_is"].get("weights"):
