@@ -102,6 +102,12 @@ def test_pictures_are_served_by_index(client: Client) -> None:
     assert Image.open(io.BytesIO(picture)).size == (600, 400)
 
 
+def test_a_huge_original_is_not_read(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever follows an image in its file would be read into memory."""
+    monkeypatch.setattr(review_server, "_MAX_ORIGINAL", 100)
+    assert client.ask(f"{client.home}original/0")[0] == 404
+
+
 @pytest.mark.parametrize(
     "place",
     [

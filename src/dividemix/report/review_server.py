@@ -24,11 +24,12 @@ from dividemix.report.page import render_served
 from dividemix.report.payload import MAX_SHOWN_BYTES, payload, suspicion
 from dividemix.report.pictures import Pictures
 from dividemix.report.shown import Shown, image_at, text
-from dividemix.stored import parse_json
+from dividemix.stored import parse_json, read_bytes
 
 PAGE_SIZE = 10_000  # suspects on a page
 _MORE = 1000  # samples that are shown beyond the flagged ones
 _MAX_BODY = 1 << 24
+_MAX_ORIGINAL = 1 << 28  # bytes of a file that is shown as it is
 _SECONDS = 30  # that a connection may stay silent
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -177,8 +178,8 @@ class ReviewServer(ThreadingHTTPServer):
             if not isinstance(file, Path | bytes):
                 return _NOT_FOUND
             probe(file)
-            content = file if isinstance(file, bytes) else file.read_bytes()
-        except (UnreadableImage, OSError):
+            content = file if isinstance(file, bytes) else read_bytes(file, _MAX_ORIGINAL)
+        except (UnreadableImage, InputError, OSError):
             return _NOT_FOUND
         kind = next((kind for start, kind in _KINDS.items() if content.startswith(start)), "application/octet-stream")
         if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
