@@ -17,7 +17,7 @@ def refused_or_fine(words: object, call: Callable[[], object]) -> Drawn:
         try:
             call()
         except InputError as error:
-            if "\\n" in str(error):
+            if "\n" in str(error):
                 raise RuntimeError("more than one line") from error
             print(f"dividemix: error: {error}"[:3000].encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
             return 2

@@ -188,7 +188,8 @@ def _reproduce() -> int:
 
 def sweep() -> int:
     fork_trainings()
-    return main(["sweep", "toy.npz", "--vary", "lr=0.01,0.02", *SHORT[1 : SHORT.index("--out")], "--out", "sweep"])
+    place = SHORT.index("--out")
+    return main(["sweep", "toy.npz", "--vary", "lr=0.01,0.02", *SHORT[1:place], *SHORT[place + 2 :], "--out", "sweep"])
 
 
 def _extend_again() -> int:
