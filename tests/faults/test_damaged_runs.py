@@ -15,6 +15,8 @@ from toys import save_toy, toy_job, trained, tree
 
 from dividemix.cli import main
 from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
+from dividemix.errors import InputError
+from dividemix.planning.choices import Choice
 from dividemix.runs.run import Run
 from dividemix.stored import digest_of
 
@@ -222,3 +224,11 @@ def test_a_safetensors_header_that_claims_too_much(run: Path, capsys: pytest.Cap
     index["digest"] = digest_of(hostile, index["facts"])
     (folder / "checkpoint.json").write_text(json.dumps(index))
     assert all("damaged" in line for line in lines(capsys, run, *both(run)))
+
+
+def test_choices_that_are_gone_are_noticed(tmp_path: Path) -> None:
+    """An empty list, or no file, was not compared with the digest: the summary and the page had no reasons then."""
+    path = Run.create(tmp_path / "run", toy_job(tmp_path), choices=[Choice("lr", 0.02, "a reason")]).directory.path
+    (path / "choices.json").write_text("[]")
+    with pytest.raises(InputError, match="its choices are not those that were saved"):
+        Run.load(path)

@@ -69,6 +69,7 @@ def _packed(index: ShardIndex) -> bytes:
     number = {label: place for place, label in enumerate(known)}
     problems = {str(place): reason for place, reason in index.problems.items()}
     about = {"labels": known, "problems": problems, "ignored": [list(one) for one in index.ignored]}
+    sums: dict[str, Any] = {} if index.sums is None else {"sums": index.sums}
     buffer = io.BytesIO()
     np.savez(
         buffer,
@@ -76,7 +77,7 @@ def _packed(index: ShardIndex) -> bytes:
         names=np.frombuffer("\0".join(index.names).encode(), dtype=np.uint8),
         offsets=index.offsets,
         sizes=index.sizes,
-        **({} if index.sums is None else {"sums": index.sums}),
+        **sums,
         labels=np.array([number.get(label, _NONE) if label is not None else _NONE for label in index.labels], np.int32),
         true_labels=np.array(
             [number.get(label, _NONE) if label is not None else _NONE for label in index.true_labels], np.int32

@@ -89,7 +89,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     if rows_digest(rows) != facts["metrics"]:
         raise InputError(f"{path}: metrics.jsonl is damaged (its epochs are not those that were saved); {START_AGAIN}")
     choices = [Choice(**values) for values in directory.read_choices()]
-    if choices and facts.get("choices") not in (None, choices_digest(choices)):  # earlier versions have no digest
+    if facts.get("choices") not in (None, choices_digest(choices)):  # earlier versions have no digest
         raise InputError(f"{path}: choices.json is damaged (its choices are not those that were saved); {START_AGAIN}")
     return Restored(material, state, rows, choices, extended_after)
 
