@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from toys import save_toy, toy_job, trained, tree
 
 from dividemix.cli import main
@@ -232,3 +233,13 @@ def test_choices_that_are_gone_are_noticed(tmp_path: Path) -> None:
     (path / "choices.json").write_text("[]")
     with pytest.raises(InputError, match="its choices are not those that were saved"):
         Run.load(path)
+
+
+@pytest.mark.parametrize("name", ["\0", "\ud800", "../last/x", "", "/etc/passwd"])
+def test_a_checkpoint_names_a_file_next_to_it(tmp_path: Path, name: str) -> None:
+    """A name with a NUL character, found by the laboratory, was a traceback."""
+    path = tmp_path / "checkpoint.json"
+    save_checkpoint(tmp_path, {"a": torch.zeros(1)}, tag="epoch-0001", facts={"epoch": 1})
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"tensors": name}))
+    with pytest.raises(InputError, match="names a file outside of it"):
+        load_checkpoint(tmp_path)

@@ -6,6 +6,7 @@ most a stray file, which the next save removes.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypedDict, cast
@@ -99,7 +100,7 @@ def _read_index(folder: Path) -> _Index:
     if not is_ours:
         raise InputError(f"{path}: written by another version of dividemix")
     index = cast(_Index, values)
-    if Path(index["tensors"]).name != index["tensors"]:
+    if not re.fullmatch(r"\w[\w.-]*", index["tensors"]):  # the name of a file, and neither a path nor half a character
         raise _damaged(folder, f"{_INDEX} names a file outside of it")
     return index
 
