@@ -64,7 +64,8 @@ def _flags(name: str) -> list[str]:
     """The flags of a command, read from its own parser."""
     parser = argparse.ArgumentParser()
     add = _COMMANDS[name].add
-    add(parser, ["train"]) if name == "train" else add(parser)
+    more = {"train": [["train"]], "completion": [argparse.ArgumentParser]}.get(name, [])
+    add(parser, *more)
     found = set(parser._option_string_actions)
     for action in parser._subparsers._group_actions if parser._subparsers else ():
         for choice in dict(action.choices or {}).values():
