@@ -52,5 +52,5 @@ def load(model: str, length: str, name: str) -> Encoder:
         raise InputError(f"encoder {name!r}: must end with the number of tokens of a text, as in {SOURCE}:MODEL=128")
     transformers = import_optional("transformers", name, "transformers")
     with loading(name, _ADVICE), quiet(transformers):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(model, trust_remote_code=False)
     return TokenIds(name, tokenizer, int(length))

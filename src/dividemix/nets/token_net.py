@@ -47,7 +47,7 @@ def token_factory(name: str) -> Callable[..., nn.Module]:
 
     def factory(num_classes: int, in_features: int) -> nn.Module:
         with loading(name, _ADVICE), quiet(transformers):
-            body = transformers.AutoModel.from_pretrained(model, use_safetensors=True)
+            body = transformers.AutoModel.from_pretrained(model, use_safetensors=True, trust_remote_code=False)
         return TokenNet(body, body.config.hidden_size, num_classes)
 
     return factory
