@@ -1,12 +1,12 @@
-"""Tiny trainings by every method, for the test that compares one process with several."""
+"""Tiny trainings by every method, for the tests that compare one process with several."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from method_checks import SHORT
-from tiny import TinyData, tiny_nets
+from tiny import NUM_CLASSES, TinyData, tiny_nets
 from torch import Tensor, nn
 
 from dividemix.engine.processes import together
@@ -17,11 +17,23 @@ from dividemix.methods.method import TrainingSets
 from dividemix.settings import fields_of
 
 
-def train_every_method() -> dict[str, Any]:
+class SingleData(TinyData):
+    """The same in float32."""
+
+    def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
+        """Each row with noise of its own."""
+        return (views.float() for views in super().augmented(batches, generator))
+
+    def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The images as they are."""
+        return (images.float() for images in super().plain(batches))
+
+
+def train_every_method(precision: str = "double") -> dict[str, Any]:
     """For each method its losses and figures of every epoch, its weights' sum at the end, and its judgement."""
     with together():
-        results = {name: train(name) for name, method in METHODS.items() if not method.needs_vectors}
-        results["mlnt, second order"] = train("mlnt", second_order=True)
+        results = {name: train(name, precision) for name, method in METHODS.items() if not method.needs_vectors}
+        results["mlnt, second order"] = train("mlnt", precision, second_order=True)
         return results
 
 
@@ -57,15 +69,26 @@ def after_step(net: nn.Module, forward: Callable[[Tensor], Tensor]) -> dict[str,
     return {name: tensor.flatten().tolist() for name, tensor in (buffers | gradients).items()}
 
 
-def train(name: str, *, sync_batchnorm: bool = True, **changes: Any) -> dict[str, Any]:
+def single_nets(num_nets: int) -> list[nn.Module]:
+    """Small nets of the layers that compute in blocks, in float32."""
+    nets = list[nn.Module]()
+    for k in range(num_nets):
+        torch.manual_seed(10 + k)
+        layers = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(24, 8)
+        nets.append(nn.Sequential(*layers, nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, NUM_CLASSES)))
+    return nets
+
+
+def train(name: str, precision: str, **changes: Any) -> dict[str, Any]:
     """What a short training of tiny nets reports, with work shared if there are several processes."""
     method = find_method(name)
-    known = {"warmup_epochs": 2} if "warmup_epochs" in fields_of(method.settings) else {}
-    s = method.settings(**{**SHORT, "epochs": 4, **known, **changes})
-    sets = TrainingSets(TinyData(41), TinyData(9, seed=1, noise=0.0))
-    nets = tiny_nets(num_nets=method.num_nets(s))
+    known = {"warmup_epochs": 1} if "warmup_epochs" in fields_of(method.settings) else {}
+    s = method.settings(**{**SHORT, "epochs": 3, **known, **changes})
+    data, make_nets = (TinyData, tiny_nets) if precision == "double" else (SingleData, single_nets)
+    sets = TrainingSets(data(41), data(9, seed=1, noise=0.0))
+    nets = make_nets(num_nets=method.num_nets(s))
     for net in nets:
-        share_net(net, sync_batchnorm=sync_batchnorm)
+        share_net(net, sync_batchnorm=True)
     state = State.start(nets, s)
     loop.start(method, state, sets, s)
     with warnings.catch_warnings():

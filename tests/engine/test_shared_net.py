@@ -1,5 +1,6 @@
 """Work shared by processes. The oracle is one process that computes everything itself."""
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,16 @@ def test_every_method_trains_as_one_process_does(tmp_path: Path) -> None:
         for name, expected in by_one.items():
             assert of_process[name]["draws"] == expected["draws"], name
             assert _numbers(of_process[name]) == pytest.approx(_numbers(expected), rel=1e-6, abs=1e-7), name
+
+
+@pytest.mark.slow
+def test_two_and_four_processes_compute_the_bits_of_one_in_float32(tmp_path: Path) -> None:
+    by_one, *by_several = (
+        run_together("shared_trainings:train_every_method", num_processes, tmp_path, "single")
+        for num_processes in (1, 2, 4)
+    )
+    for of_process in itertools.chain(*by_several):
+        assert of_process == by_one[0]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-def run_together(function: str, num_processes: int, folder: Path, *arguments: str, timeout: float = 240) -> list[Any]:
+def run_together(function: str, num_processes: int, folder: Path, *arguments: str, timeout: float = 900) -> list[Any]:
     """What module:function(*arguments) returns in each process, as JSON. Fails with the errors of the processes."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -35,19 +35,26 @@ def _rows(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_two_processes_train_the_run_of_one_and_a_killed_one_loses_nothing(tmp_path: Path) -> None:
-    alone, shared, killed = tmp_path / "alone", tmp_path / "shared", tmp_path / "killed"
-    subprocess.run([sys.executable, "-m", "dividemix", *_TRAIN, f"--out={alone}"], check=True, capture_output=True)
-    process = _launch(*_TRAIN, f"--out={shared}", num_processes=2)
-    said, _ = process.communicate(timeout=240)
-    assert process.returncode == 0, said
-    assert said.count("epoch 3/3") == 1  # only the first process prints
-    for one, two in zip(_rows(alone), _rows(shared), strict=True):
-        for name, values in one["losses"].items():
-            assert two["losses"][name] == pytest.approx(values, rel=1e-4, abs=1e-4), (one["epoch"], name)
-    assert json.loads((shared / "env.json").read_text())["num_processes"] == 2
-    assert (shared / "report.html").is_file()
+@pytest.mark.parametrize("method", ["dividemix", "robust"])
+def test_two_and_four_processes_train_the_run_of_one(method: str, tmp_path: Path) -> None:
+    words = *_TRAIN, f"--method={method}", "--warmup_epochs=1"
+    for count in (1, 2, 4):
+        process = _launch(*words, f"--out={tmp_path / str(count)}", num_processes=count)
+        said, _ = process.communicate(timeout=600)
+        assert process.returncode == 0, said
+        assert said.count("epoch 3/3") == 1  # only the first process prints
+        assert json.loads((tmp_path / str(count) / "env.json").read_text())["num_processes"] == count
+        assert (tmp_path / str(count) / "report.html").is_file()
+    for run in (tmp_path / "2", tmp_path / "4"):
+        for one, several in zip(_rows(tmp_path / "1"), _rows(run), strict=True):
+            assert several["losses"] == one["losses"]
+            assert several["figures"] == one["figures"]
+        assert (run / "label_issues.csv").read_bytes() == (tmp_path / "1" / "label_issues.csv").read_bytes()
 
+
+@pytest.mark.slow
+def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
+    killed = tmp_path / "killed"
     process = _launch(*_TRAIN, f"--out={killed}", num_processes=2)
     while not (killed / "metrics.jsonl").is_file() or not _rows(killed):
         assert process.poll() is None

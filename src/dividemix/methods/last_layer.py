@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from dividemix.data.draw import sweep
 from dividemix.data.training_data import TrainingData
-from dividemix.engine.shared_net import linked
+from dividemix.engine.blocks import by_blocks
 from dividemix.errors import InputError
 
 
@@ -74,6 +74,6 @@ def add_output(layer: nn.Module, weight: Tensor, bias: Tensor) -> None:
 
     def forward(features: Tensor) -> Tensor:
         logits = plain(features)
-        return torch.cat([logits, F.linear(features, *linked(weight, bias))], dim=1) if layer.training else logits
+        return torch.cat([logits, by_blocks(F.linear, features, weight, bias)], dim=1) if layer.training else logits
 
     layer.forward = forward

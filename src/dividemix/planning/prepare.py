@@ -14,7 +14,7 @@ from dividemix.engine.device import choose_device, choose_dtype
 from dividemix.engine.kernels.choice import choose_kernels, use_own_kernels
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.reproducible import require_limited
-from dividemix.engine.shared_net import share_net, synchronise_batchnorm
+from dividemix.engine.shared_net import share_net
 from dividemix.engine.state import State
 from dividemix.errors import InputError
 from dividemix.methods import find_method, loop
@@ -102,15 +102,14 @@ def start(
     is_long = (
         s.compile == "auto" and not s.reproducible and _is_long(nets[0], s, len(nets), shape, len(sets.train.labels))
     )
-    if to_train and not found.double_backward and (s.compile == "always" or is_long):
+    if s.sync_batchnorm and s.compile == "always":
+        raise InputError("compile is always: it cannot be used with sync_batchnorm; leave it out")
+    if to_train and not found.double_backward and not s.sync_batchnorm and (s.compile == "always" or is_long):
         for net in nets:
             compile_net(net)
-    if to_train and processes.num_joined() > 1:
+    if to_train and (processes.num_joined() > 1 or s.sync_batchnorm):  # one process computes as several would
         for net in nets:
             share_net(net, sync_batchnorm=s.sync_batchnorm)
-    elif to_train and s.sync_batchnorm:  # one process computes as several would
-        for net in nets:
-            synchronise_batchnorm(net)
     state = State.start(nets, s, scale_loss=choose_dtype(s.precision, device) == torch.float16)
     loop.start(found, state, sets, s)
     return state

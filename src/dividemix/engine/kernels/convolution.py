@@ -35,12 +35,13 @@ def suits(module: nn.Module) -> TypeGuard[nn.Conv2d]:
 class OwnConv2d(nn.Conv2d):
     """A convolution that `suits`; torch computes it again once its type or device has changed, and under autocast."""
 
-    def forward(self, input: Tensor) -> Tensor:
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """(N, I, H, W) to (N, O, H, W)."""
-        as_made = all(each.device.type == "cpu" and each.dtype == torch.float32 for each in (input, self.weight))
+        as_made = all(each.device.type == "cpu" and each.dtype == torch.float32 for each in (input, weight))
         if input.ndim != 4 or not as_made or torch.is_autocast_enabled("cpu"):
-            return super().forward(input)
-        return convolve(input, self.weight)
+            y: Tensor = super()._conv_forward(input, weight, bias)
+            return y
+        return convolve(input, weight)
 
 
 def convolve(x: Tensor, weight: Tensor) -> Tensor:
