@@ -8,8 +8,9 @@ itself, and need no blocks.
 Shapes: R rows in a batch; b blocks in this process; C channels.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -18,28 +19,38 @@ from torch.nn import functional as F
 from dividemix.engine.kernels.convolution import OwnConv2d
 from dividemix.engine.sharing import Sharing
 
+Slot: TypeAlias = tuple[dict[str, Any], str]  # where a module holds a tensor: the dictionary and the name
+
 _sharing: Sharing | None = None  # of the forward that is computed now
 _copies: dict[int, tuple[Tensor, ...]] = {}  # by the id of a weight's first copy: one copy for each block
 
 
-def is_sharing() -> bool:
-    """Whether a net computes the rows of this process now."""
-    return _sharing is not None
+def weights_of(net: nn.Module) -> list[Slot]:
+    """Where the net's modules hold their weights."""
+    return [(module._parameters, name) for module in net.modules() for name in module._parameters]
 
 
 @contextmanager
-def shared_forward(net: nn.Module, sharing: Sharing) -> Iterator[dict[str, Tensor]]:
-    """While inside, layers compute in blocks. Gives the net's weights, whose gradients are summed, by name."""
+def shared_forward(slots: Sequence[Slot], sharing: Sharing) -> Iterator[None]:
+    """While inside, layers compute in blocks, and gradients of the weights in the slots are summed.
+
+    torch.func.functional_call would exchange the weights, too, but looks through all modules in every forward.
+    """
     global _sharing
-    trained: dict[str, Tensor] = {name: value for name, value in net.named_parameters() if value.requires_grad}
+    before = [holder[name] for holder, name in slots]
+    trained = {id(value): value for value in before if value is not None and value.requires_grad}
     _sharing = sharing
     try:
         if trained and torch.is_grad_enabled():
-            copies = sharing.link(*trained.values())
-            _copies.update({id(each[0]): each for each in copies})
-            trained = {name: each[0] for name, each in zip(trained, copies, strict=True)}
-        yield trained
+            copies = dict(zip(trained, sharing.link(*trained.values()), strict=True))
+            _copies.update({id(each[0]): each for each in copies.values()})
+            for (holder, name), value in zip(slots, before, strict=True):
+                if id(value) in copies:
+                    holder[name] = copies[id(value)][0]
+        yield
     finally:
+        for (holder, name), value in zip(slots, before, strict=True):
+            holder[name] = value
         _sharing = None
         _copies.clear()
 

@@ -7,11 +7,10 @@ DistributedDataParallel would give each process the loss of its own rows only.
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
 
 from dividemix.engine import processes
-from dividemix.engine.blocks import compute_by_blocks, is_sharing, shared_forward
+from dividemix.engine.blocks import compute_by_blocks, shared_forward, weights_of
 from dividemix.engine.sharing import Sharing
 
 _NUM_BLOCKS = 4  # of a batch, if BatchNorm is synchronised: one, two and four processes compute the same bits
@@ -27,20 +26,22 @@ def share_net(net: nn.Module, *, sync_batchnorm: bool) -> None:
     local: Callable[[Tensor], Tensor] = net.forward
     if sync_batchnorm:
         compute_by_blocks(net)
+    weights = weights_of(net)  # found once: in a small net, the time to look through all modules shows
+    buffers = [(module._buffers, name) for module in net.modules() for name in module._buffers]
 
     def forward(x: Tensor) -> Tensor:
         sharing = _sharing(sync_batchnorm)
         num_blocks = sharing.num_processes * sharing.num_blocks
-        if is_sharing() or num_blocks == 1 or len(x) < 2 * num_blocks:
+        if num_blocks == 1 or len(x) < 2 * num_blocks:
             return local(x)
-        with shared_forward(net, sharing) as weights:
-            # The call comes back to this function, which then computes the process's own rows.
-            y: Tensor = torch.func.functional_call(net, weights, (sharing.own_rows(x),))
-        statistics = [] if sync_batchnorm or not net.training else _statistics(net)
+        with shared_forward(weights, sharing):
+            y = local(sharing.own_rows(x))
+        values = [holder[name] for holder, name in buffers if net.training and not sync_batchnorm]
+        statistics = [value for value in values if value is not None and value.is_floating_point()]
         rows, means = sharing.gather(y, len(x), statistics)
-        for buffer, mean in zip(statistics, means, strict=True):
+        for statistic, mean in zip(statistics, means, strict=True):
             # .data: autograd must not see the change, or it refuses the backward of this forward, which needs no means.
-            buffer.data.copy_(mean)
+            statistic.data.copy_(mean)
         return rows
 
     net.forward = forward
@@ -52,8 +53,3 @@ def _sharing(sync_batchnorm: bool) -> Sharing:
     if sync_batchnorm and _NUM_BLOCKS % count == 0:
         return Sharing(count, number, _NUM_BLOCKS // count, in_order=True)
     return Sharing(count, number)
-
-
-def _statistics(net: nn.Module) -> list[Tensor]:
-    """The running statistics of BatchNorm."""
-    return [buffer for buffer in net.buffers() if buffer.is_floating_point()]

@@ -214,7 +214,9 @@ def _all_rows(sharing: Sharing, num_rows: int, local: Tensor, *statistics: Tenso
     message = torch.cat([tensor.detach().reshape(-1) for tensor in (padded, *statistics)])
     parts = message.new_empty(len(shares), len(message))
     dist.all_gather(list(parts), message)
-    rows, *others = parts.split([padded.numel(), *(tensor.numel() for tensor in statistics)], dim=1)
-    gathered = torch.cat([part.view_as(padded)[:share] for part, share in zip(rows, shares, strict=True)])
-    means = (other.mean(dim=0).view_as(like).to(like.dtype) for other, like in zip(others, statistics, strict=True))
-    return gathered.to(local.dtype), *means
+    own = (part[: padded.numel()].view_as(padded)[:share] for part, share in zip(parts, shares, strict=True))
+    rows = torch.cat(list(own)).to(local.dtype)
+    if not statistics:
+        return (rows,)
+    means = parts[:, padded.numel() :].mean(dim=0).split([tensor.numel() for tensor in statistics])
+    return rows, *(mean.view_as(like).to(like) for mean, like in zip(means, statistics, strict=True))
