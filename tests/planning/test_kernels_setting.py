@@ -54,6 +54,12 @@ def test_a_net_that_is_not_trained_has_torchs_kernels_and_is_not_compiled() -> N
     assert started("own", to_train=False) == ([0, 0], False)
 
 
+def test_a_net_with_synchronised_batchnorm_is_not_compiled() -> None:
+    s = dataclasses.replace(CONFIG, sync_batchnorm=True, compile="always")
+    with pytest.raises(InputError, match="compile is always: it cannot be used with sync_batchnorm"):
+        start("dividemix", s, TrainingSets(TinyData()), **SHAPE)
+
+
 def test_a_method_with_second_derivatives_has_torchs_kernels() -> None:
     class Doubly(DivideMix):
         double_backward = True
