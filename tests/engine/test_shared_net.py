@@ -23,6 +23,7 @@ def test_every_method_trains_as_one_process_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_two_and_four_processes_compute_the_bits_of_one_in_float32(tmp_path: Path) -> None:
     by_one, *by_several = (
         run_together("shared_trainings:train_every_method", num_processes, tmp_path, "single")

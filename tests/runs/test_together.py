@@ -35,9 +35,9 @@ def _rows(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["dividemix", "robust"])
-def test_two_and_four_processes_train_the_run_of_one(method: str, tmp_path: Path) -> None:
-    words = *_TRAIN, f"--method={method}", "--warmup_epochs=1"
+@pytest.mark.timeout(900)
+def test_two_and_four_processes_train_the_run_of_one(tmp_path: Path) -> None:
+    words = *_TRAIN, "--method=dividemix", "--warmup_epochs=1"
     for count in (1, 2, 4):
         process = _launch(*words, f"--out={tmp_path / str(count)}", num_processes=count)
         said, _ = process.communicate(timeout=600)
