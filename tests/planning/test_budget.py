@@ -56,6 +56,18 @@ def test_a_length_that_the_user_gave_stays() -> None:
     assert planned([2.0], 2 * 2.0 + 9 * 7.0, []) == {"epochs": 12}
 
 
+def test_a_phase_that_is_over_stays_as_long_as_it_was_though_a_share_decided_it() -> None:
+    """Two fifths of 20 epochs are 8. Nine are over, and any number may follow."""
+    for left, more in ((30.0, 10), (60.0, 20), (3.0, 1)):
+        job = job_of("robust_history", epochs=20)
+        values = plan_again(job, [3.0] * 9, left, 1.0, [], on_cpu=True)
+        assert values == {"epochs": 9 + more, "given_epochs": 8}
+        s = job.settings.replanned(9, values)
+        assert [phase.num_epochs for phase in find_method("robust_history").phases(s)] == [8, 1 + more]
+        assert [phase.num_epochs for phase in find_method("robust_history").phases(s.in_force(8))] == [8, 12]
+    assert plan_again(job_of("robust_history", epochs=20), [3.0] * 7, 24.0, 1.0, [], on_cpu=True) == {"epochs": 17}
+
+
 def test_every_phase_is_trained_once_however_late_it_is() -> None:
     assert planned([50.0], -99.0) == {"epochs": 2, "warmup_epochs": 1, "rampup_epochs": 1}
     assert planned([50.0], -99.0, []) == {"epochs": 4}  # three epochs of warm-up are wanted

@@ -64,6 +64,10 @@ class ScheduleSettings(Settings):
             plans.append(EarlierPlan(epoch, {name: getattr(self, name) for name in sorted(values)}))
         return replace(self, earlier_plans=plans_text(plans), **values)  # type: ignore[arg-type]
 
+    def decided(self, epoch: int) -> dict[str, int]:
+        """Lengths of phases that the first `epoch` epochs have decided: a new plan must keep them."""
+        return {}
+
     def learning_rate(self, epoch: int) -> float:
         """The rate in force after `epoch` epochs. If the plan has changed, the rest of the curve is stretched."""
         return self.rate_at(self._share_done(epoch) * self.epochs if self.earlier_plans else epoch)

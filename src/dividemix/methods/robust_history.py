@@ -32,6 +32,7 @@ class RobustHistorySettings(MethodSettings):
     """The settings of the recipe."""
 
     given_share: float = setting(0.4, "share of the epochs that learn the labels as they are given", low=0, high=1)
+    given_epochs: int = setting(0, "epochs that learn the labels as they are given; 0: given_share decides", low=0)
     history_decay: float = setting(
         0.7, "weight of what a sample's predictions have been, each time that there is a new one", low=0, high=1
     )
@@ -42,7 +43,11 @@ class RobustHistorySettings(MethodSettings):
     @property
     def num_given(self) -> int:
         """Epochs with the given labels: at least one, which the history needs."""
-        return min(max(round(self.given_share * self.epochs), 1), self.epochs)
+        return min(self.given_epochs or max(round(self.given_share * self.epochs), 1), self.epochs)
+
+    def decided(self, epoch: int) -> dict[str, int]:
+        """As `ScheduleSettings.decided`: the epochs with the given labels, once they are over."""
+        return {"given_epochs": self.num_given} if epoch >= self.num_given else {}
 
     def learning_rate(self, epoch: int) -> float:
         """The rate in force after `epoch` epochs. Each phase has the whole curve: a low rate judges labels best."""

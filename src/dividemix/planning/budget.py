@@ -85,7 +85,7 @@ def _plan(
         if num_warmup is not None:
             lengths["warmup_epochs"] = num_warmup
         values = {name: length for name, length in known_to(job.method, lengths).items() if name in chosen}
-        values["epochs"] = epochs
+        values |= {"epochs": epochs} | s.decided(num_trained)
         try:
             phases = method.phases(replace(s, **values))
         except InputError:  # the lengths do not fit
