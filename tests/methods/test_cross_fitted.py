@@ -15,6 +15,7 @@ from tiny import TinyData, copied, tiny_nets
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.engine.state import State
 from dividemix.errors import InputError
+from dividemix.judging.label_issues import find_issues
 from dividemix.methods import METHODS, loop
 from dividemix.methods.cross_fitted import CrossFittedSettings
 from dividemix.methods.method import TrainingSets
@@ -83,6 +84,29 @@ def test_labels_are_judged_by_trees_that_did_not_see_them() -> None:
         forest = ExtraTreesClassifier(5, min_samples_leaf=3, random_state=4_000 + k)
         expected[folds == k] = forest.fit(vectors[folds != k], labels[folds != k]).predict_proba(vectors[folds == k])
     np.testing.assert_allclose(state.buffers["log_probs"].exp(), expected.clip(1e-6), rtol=1e-6)
+
+
+def test_every_label_calibrates_since_no_tree_saw_the_one_that_it_judges() -> None:
+    """Oracle: the true labels of digits. How sure the opinion is differs from the truth by more than after it."""
+    vectors, true = shuffle(*load_digits(return_X_y=True), random_state=0)
+    rng = np.random.default_rng(0)
+    given = np.where(rng.random(len(true)) < 0.3, (true + rng.integers(1, 10, len(true))) % 10, true)
+    data, s = data_of(vectors, given), CrossFittedSettings(**{**SHORT, "num_trees": 20})
+    state = trained(data, s, 10)
+    judged = METHOD.judge(state, data, s)
+    other = METHOD.judge(state, data_of(vectors, (given + 1) % 10), s)
+    assert judged.is_out_of_sample
+    assert judged.sample_probs is not None
+    assert other.sample_probs is not None
+    assert torch.equal(judged.sample_probs, other.sample_probs)  # the judged labels are not used
+    torch.testing.assert_close(judged.sample_probs.sum(dim=1), torch.ones(len(true)), rtol=0, atol=1e-3)
+    issues = find_issues(judged, given, classes=tuple(map(str, range(10))))
+    assert issues.expected["is_calibrated"]
+    before, after = (
+        abs(wrong_prob.sum() - (given != true).sum())
+        for wrong_prob in (1 - issues.clean_prob[0], issues.calibration.wrong_prob)
+    )
+    assert after < before / 2
 
 
 @pytest.mark.parametrize("learner", ["auto", "random_forest"])

@@ -21,6 +21,7 @@ from tiny import TinyData, copied, tiny_nets
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.engine.state import State
 from dividemix.errors import InputError
+from dividemix.judging.label_issues import find_issues
 from dividemix.methods import METHODS, fitted_matrix, loop
 from dividemix.methods.method import TrainingSets
 from dividemix.methods.robust_vectors import RobustVectorsSettings
@@ -71,6 +72,15 @@ def test_it_beats_logistic_regression_where_one_class_is_taken_for_another() -> 
     assert (1 - judged.clean_prob).mean().item() == pytest.approx(wrong.mean(), abs=0.05)
     assert (judged.pred_probs.argmax(dim=1).numpy() == true[:1_000]).mean() > 0.9
     torch.testing.assert_close(judged.pred_probs.sum(dim=1), torch.ones(1_000))
+
+    other = METHOD.judge(state, data_of(vectors[:1_000], (given + 1) % 10), s)
+    assert judged.is_out_of_sample
+    assert judged.sample_probs is not None
+    assert other.sample_probs is not None
+    assert torch.equal(judged.sample_probs, other.sample_probs)  # the judged labels are not used
+    issues = find_issues(judged, given, classes=tuple(map(str, range(10))))
+    assert issues.calibration.expected == pytest.approx(wrong.sum(), rel=0.1)
+    assert issues.expected["is_calibrated"]
 
 
 @pytest.mark.parametrize("net", ["linear", "fourier"])

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.judging.vote_evidence import weighed
+
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -47,19 +49,24 @@ class Calibration:
 
 
 def calibrate(
-    probs: NDArray[np.float32] | None, labels: Labels, clean_prob: Floats, unseen: Labels | None = None
+    probs: NDArray[np.float32] | None,
+    labels: Labels,
+    clean_prob: Floats,
+    unseen: Labels | None = None,
+    evidence: Floats | None = None,
 ) -> Calibration:
     """The calibration of predictions (N, C) and of the method's opinion (N,) of the labels (N,).
 
     The predictions do not use the labels. `unseen` (n,) are the indices of samples whose labels no network has seen.
+    `evidence` (N,) is what annotators' votes add (vote_evidence.py).
     """
-    opinion = 1 - clean_prob
+    opinion = weighed(1 - clean_prob, evidence)
     if probs is None or unseen is None or len(unseen) < _FEWEST:
         return Calibration(opinion, *_bounds(opinion), None)
-    matrix = noise_matrix(probs, labels, clean_prob)
+    matrix = noise_matrix(probs, labels, 1 - opinion)
     some = unseen[:: -(-len(unseen) // _MOST)]
     temperature = _TEMPERATURES[np.argmax([_score(probs[some], labels[some], matrix, t) for t in _TEMPERATURES])]
-    wrong_prob = _wrong(probs, labels, matrix, temperature)
+    wrong_prob = weighed(_wrong(probs, labels, matrix, temperature), evidence)
     low, high = _bounds(wrong_prob)
     other = float(opinion.sum())  # an estimate that is wrong in other ways
     return Calibration(wrong_prob, min(low, other), max(high, other), float(temperature))

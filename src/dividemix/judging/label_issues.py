@@ -22,6 +22,7 @@ from dividemix.judging.calibration import Calibration, calibrate
 from dividemix.judging.issue_parquet import write_parquet
 from dividemix.judging.odd_samples import OddSamples
 from dividemix.judging.records import ExpectedIssues
+from dividemix.judging.vote_evidence import vote_evidence, weighed
 from dividemix.methods.method import Judgement
 
 _LINES = 10_000  # of a block of label_issues.csv
@@ -57,7 +58,12 @@ class LabelIssues:
     @cached_property
     def calibration(self) -> Calibration:
         """How sure it is that each label is wrong, and how many are."""
-        return calibrate(self.sample_probs, self.labels, self.clean_prob.mean(axis=0), self.unseen)
+        return calibrate(self.sample_probs, self.labels, self.clean_prob.mean(axis=0), self.unseen, self.evidence)
+
+    @cached_property
+    def evidence(self) -> NDArray[np.float64] | None:
+        """(N,): what the annotators' votes say against each label (vote_evidence.py); None without votes."""
+        return None if self.votes is None else vote_evidence(self.votes.confidence)
 
     @cached_property
     def label_score(self) -> NDArray[np.float32]:
@@ -66,19 +72,22 @@ class LabelIssues:
         Without held-out samples, by which it is calibrated, that of the given label by the networks, which cleanlab
         calls self-confidence.
         """
-        score: NDArray[np.float32] = self.pred_probs[np.arange(len(self.labels)), self.labels]
+        score: NDArray[Any] = self.pred_probs[np.arange(len(self.labels)), self.labels]
         if self.calibration.temperature is not None:
-            score = (1 - self.calibration.wrong_prob).astype(np.float32)
-        return score
+            score = 1 - self.calibration.wrong_prob
+        elif self.evidence is not None:
+            score = weighed(score.astype(np.float64), -self.evidence)
+        return score.astype(np.float32)
 
     @cached_property
     def is_label_issue(self) -> NDArray[np.bool_]:
-        """(N,): where the clean probability is below a half, and the networks predict another label.
+        """(N,): where the clean probability, together with the votes, is below a half, and another label is predicted.
 
         Both conditions are needed: a hard sample has a large loss, too, though the networks agree with its label. The
         limit does not follow tau: training may keep a label that a person should look at.
         """
-        issue: NDArray[np.bool_] = (self.clean_prob.mean(axis=0) < 0.5) & (self.predicted != self.labels)
+        is_doubted = weighed(1 - self.clean_prob.mean(axis=0), self.evidence) > 0.5
+        issue: NDArray[np.bool_] = is_doubted & (self.predicted != self.labels)
         return issue
 
     @cached_property
@@ -217,8 +226,12 @@ def find_issues(
 ) -> LabelIssues:
     """The label issues of a judgement of samples with the given labels (N,), and what else is known of them.
 
-    `unseen` are the indices of samples whose labels no network has seen.
+    `unseen` are the indices of samples whose labels no network has seen. If the method predicts out of sample, these
+    are all.
     """
-    arrays = {name: tensor.numpy() for name, tensor in vars(judgement).items() if tensor is not None}
+    if judgement.is_out_of_sample:
+        unseen = np.arange(len(labels))
+    tensors = {name: value for name, value in vars(judgement).items() if name != "is_out_of_sample"}
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
     about: dict[str, Any] = {"votes": votes, "odd": odd, "texts": texts, "unseen": unseen}
     return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, **about, **arrays)

@@ -91,7 +91,8 @@ class CrossFitted(Method):
             probs = _true_probs(_trees(state), predicted, given)
             losses = -predicted.gather(1, given[:, None]).T
             clean_prob = probs.gather(1, given[:, None]).T.clamp(0, 1)
-        return Judgement(probs.float(), losses, clean_prob)
+        sample_probs = _without_noise(_trees(state), predicted).exp()
+        return Judgement(probs.float(), losses, clean_prob, sample_probs.float(), is_out_of_sample=True)
 
 
 def _train_without(state: State, data: FeatureData, fold: int, s: CrossFittedSettings) -> None:
@@ -142,10 +143,20 @@ def _take_noise_out(net: Trees, predicted: Tensor, given: Tensor) -> float:
 
 def _true_probs(net: Trees, predicted: Tensor, given: Tensor) -> Tensor:
     """P(true label | sample, given label) (N, C) from log-probabilities (N, C), out of sample, of given labels (N,)."""
-    from dividemix.methods.noise_matrix import true_label_probs, without_noise
+    from dividemix.methods.noise_matrix import true_label_probs
 
-    matrix = net.matrix.double().cpu().clamp(min=1e-12)
-    return true_label_probs(without_noise(_sharpened(predicted, net.sharpness.item()), matrix), given, matrix)
+    return true_label_probs(_without_noise(net, predicted), given, _matrix(net))
+
+
+def _without_noise(net: Trees, predicted: Tensor) -> Tensor:
+    """Log-probabilities (N, C) of the true labels, from those of the given ones, out of sample."""
+    from dividemix.methods.noise_matrix import without_noise
+
+    return without_noise(_sharpened(predicted, net.sharpness.item()), _matrix(net))
+
+
+def _matrix(net: Trees) -> Tensor:
+    return net.matrix.double().cpu().clamp(min=1e-12)
 
 
 def _sharpened(log_probs: Tensor, factor: float) -> Tensor:

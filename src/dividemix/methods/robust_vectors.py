@@ -106,10 +106,11 @@ class RobustVectors(Method):
                 sharpness = fitted(log_probs, folded.labels, matrix).sharpness
             given = folded.labels[:, None]
             losses = -log_probs.gather(1, given).T.double().cpu()
+            sample_probs = torch.softmax(sharpness * log_probs, dim=1)
             for rows in folded.blocks(log_probs.shape[1]):
                 log_probs[rows] = true_label_probs(sharpness * log_probs[rows], folded.labels[rows], matrix)
             clean_prob = log_probs.gather(1, given).T.double().cpu().clamp(0, 1)
-        return Judgement(log_probs.float().cpu(), losses, clean_prob)
+        return Judgement(log_probs.float().cpu(), losses, clean_prob, sample_probs.float().cpu(), is_out_of_sample=True)
 
 
 def _path_step(state: State, data: Folded, s: RobustVectorsSettings, num_steps: int) -> EpochReport:
