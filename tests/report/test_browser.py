@@ -502,7 +502,7 @@ def test_without_test_images_the_headline_says_what_the_figure_means(
         "Flagged as probably wrong\n60 (30 %)",
         "Agreement with labels held out\n64.2 %",
         "the losses alone made 25 % of the labels look wrong, and training ignored 35 %: these are steps on the way",
-        "The accuracy is not known, because there are no test images with right labels.",
+        "The accuracy is not known, because there are no test samples with right labels.",
         "The networks agree with 64 % of the given labels of 20 samples that they were not trained on.",
         "If 30 % of them are wrong, a model that is always right agrees with about 70 %.",
     ):

@@ -172,8 +172,10 @@ def test_expected_numbers_are_sentences() -> None:
         "precision_at": {"10": 1.0, "100": 0.994, "flagged": 0.861},
     }
     assert expected_words(expected) == (
-        "About 2,132 wrong labels are expected, probably 1,530 to 2,960. Of the flagged labels 86%, of the 100 most"
-        " suspicious ones 99% are expected to be wrong."
+        "About 2,132 wrong labels are expected, probably 1,530 to 2,960. 86\u00a0% of the flagged labels are expected"
+        " to be wrong, 99\u00a0% of the 100 most suspicious ones."
     )
+    expected["precision_at"] = {"10": 1.0, "100": 0.4, "flagged": 0.9}  # fewer than 100 are flagged
+    assert expected_words(expected).endswith("90\u00a0% of the flagged labels are expected to be wrong.")
     expected["precision_at"] = {"10": 0.2}
     assert expected_words(expected) == "About 2,132 wrong labels are expected, probably 1,530 to 2,960."

@@ -31,9 +31,10 @@ def expected_words(expected: ExpectedIssues) -> str:
     shares = expected["precision_at"]
     if "flagged" not in shares:
         return words
-    words += f" Of the flagged labels {shares['flagged']:.0%}"
-    words += f", of the 100 most suspicious ones {shares['100']:.0%}" if "100" in shares else ""
-    return f"{words} are expected to be wrong."
+    words += f" {100 * shares['flagged']:.0f}\u00a0% of the flagged labels are expected to be wrong"
+    if shares.get("100", 0.0) > shares["flagged"]:  # else fewer than 100 are flagged, or it says nothing more
+        words += f", {100 * shares['100']:.0f}\u00a0% of the 100 most suspicious ones"
+    return f"{words}."
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -140,7 +140,8 @@ def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:
         ("Method", f"{summary['method']}, {counted(summary['epochs'], 'epoch')}, seed {summary['seed']}"),
     ]
     if material.test is not None:
-        facts.append(("Test accuracy", f"{summary['kept_acc']:.2f} % ({len(material.test.labels):,} {material.kind})"))
+        amount = f"{len(material.test.labels):,} {material.given_kind}"
+        facts.append(("Test accuracy", f"{summary['kept_acc']:.2f} % ({amount})"))
     if material.noise is not None:
         facts.append(
             ("Noise that was added", f"{summary['noise']['spec']}: {material.noise.true_rate:.1%} of labels corrupted")

@@ -31,7 +31,7 @@ function showBulk() {
   bulk.text.textContent = `${count(open.length)} shown without a decision:`;
   bulk.accept.textContent = `Accept all ${count(other.length)}`;
   bulk.keep.textContent = `Keep all ${count(open.length)}`;
-  bulk.above.textContent = sure.length ? `Accept the ${count(sure.length)}` : "None is";
+  bulk.above.textContent = `Accept the ${count(sure.length)}`;
   bulk.accept.disabled = !other.length;
   bulk.keep.disabled = !open.length;
   bulk.above.disabled = !sure.length;

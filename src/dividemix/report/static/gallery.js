@@ -66,17 +66,21 @@ const DONE = { keep: "kept", accept: "accepted", choose: "changed", skip: "skipp
 const decisionText = ({ action, label }) => (action === "choose" ? `changed to ${label}` : DONE[action]);
 
 function card(sample) {
-  const line = (term, content) => h("span", { class: "line" }, h("span", { class: "term" }, term), content);
+  const share = (prob, title) => h("span", { class: "share", title }, percent(prob));
+  const line = (term, ...content) => h("span", { class: "line" }, h("span", { class: "term" }, term), ...content);
   const agrees = sample.suggested === sample.given;
   const element = h(
     "li",
     { class: "card", role: "option", tabindex: -1 },
-    h("span", { class: "picture", onclick: openLarge }, showSample(sample, "small")),
-    line("given", name(className(sample.given), "given")),
-    line("suggested", agrees ? h("span", { class: "muted" }, "the same") : name(className(sample.suggested), "suggested")),
+    h("span", { class: sample.shown?.kind === "image" ? "picture" : "picture words", onclick: openLarge }, showSample(sample, "small")),
+    line("given", name(className(sample.given), "given"), share(sample.score, "the probability that the given label is right")),
+    line(
+      "suggested",
+      agrees ? h("span", { class: "muted" }, "the same") : name(className(sample.suggested), "suggested"),
+      share(sample.likely[0][1], "how sure the suggestion is"),
+    ),
     sample.true === null ? null : line("true", name(className(sample.true), "true")),
-    h("span", { class: "meta" }, h("span", {}, `${percent(sample.likely[0][1])} sure`), h("span", {}, sample.score < 0.005 ? "score <0.01" : `score ${decimals(sample.score, 2)}`)),
-    sample.path === null ? null : name(sample.path, "path"),
+    sample.path !== null ? name(sample.path, "path") : sample.shown ? name(`index ${sample.index}`, "path") : null,
     h("span", { class: "decision" }),
   );
   element.sample = sample;

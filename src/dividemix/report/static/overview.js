@@ -37,5 +37,5 @@ function aboutAgreement(kept) {
   if (isNumber(kept.test_acc) || !isNumber(kept.val_acc) || valIsClean()) return "";
   const held = isNumber(kept.num_val) ? `${count(kept.num_val)} samples` : "samples";
   const most = isNumber(DATA.noise_rate) ? ` If ${percent(DATA.noise_rate)} of them are wrong, a model that is always right agrees with about ${percent(1 - DATA.noise_rate)}.` : "";
-  return `The accuracy is not known, because there are no test images with right labels. The networks agree with ${kept.val_acc.toFixed(0)}\u00a0% of the given labels of ${held} that they were not trained on.${most}`;
+  return `The accuracy is not known, because there are no test samples with right labels. The networks agree with ${kept.val_acc.toFixed(0)}\u00a0% of the given labels of ${held} that they were not trained on.${most}`;
 }
