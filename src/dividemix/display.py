@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dividemix.judging.records import EpochRow, RunSummary, main_loss
+from dividemix.methods import find_method
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
 from dividemix.runs.tracking import tracked
@@ -45,7 +46,8 @@ def watch(run: Run, log: tuple[str, ...] = ()) -> None:
 def epoch_line(run: Run, row: EpochRow) -> str:
     """An epoch in one line: its number, its accuracy, and how the samples were divided."""
     num_epochs = run.job.settings.epochs
-    words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{row['phase']:6}"]
+    longest = max(len(phase.name) for phase in find_method(run.job.method).phases(run.job.settings))
+    words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{row['phase']:{longest}}"]
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
     elif (loss := main_loss(row)) is not None:

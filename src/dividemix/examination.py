@@ -119,7 +119,7 @@ def _disk() -> Findings:
     found.append((f"free in {tempfile.gettempdir()}", f"{shutil.disk_usage(tempfile.gettempdir()).free / 1e9:.1f} GB"))
     from dividemix.data.cache_folder import cache_folder
 
-    kept = {"compiled networks": cache, "encoded samples and indices": cache_folder()}
+    kept = {"compiled networks": cache, "encodings, indices": cache_folder()}
     return [*found, *((name, f"{folder}, {_size(folder) / 1e6:.0f} MB") for name, folder in kept.items())]
 
 

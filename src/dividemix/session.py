@@ -62,10 +62,10 @@ def show_results(paths: Sequence[Path]) -> None:
     if any(summary["final_acc"] is not None for summary in summaries):
         console.print(result_table(summaries))
     for path, summary in zip(paths, summaries, strict=True):
-        say(
-            f"{path}: {summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them;"
-            f" label_issues.csv lists them all, worst first; dividemix predict {path} uses the model"
-        )
+        found = f"{summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them"
+        if not summary["noise_rate"]:
+            found = "no label looks wrong; report.html shows the least certain ones"
+        say(f"{path}: {found}; label_issues.csv lists all labels, worst first; dividemix predict {path} uses the model")
 
 
 def _saved(run: Run) -> str:
@@ -87,8 +87,10 @@ def _opening(run: Run) -> Iterator[str]:
     material, noise, s = run.material, run.material.noise, run.job.settings
     if (number := len(material.train.labels)) < _FEW:
         yield f"only {counted(number, 'sample')}: too few to tell right labels from wrong ones reliably"
-    amount = f"{number} {material.kind} of {counted(len(material.classes), 'class')}"
-    if material.encoding is not None:
+    amount = f"{number} {material.given_kind} of {counted(len(material.classes), 'class')}"
+    if num_held_out := len(material.unseen):
+        amount += f", {num_held_out} more held out"
+    if material.encoding is not None and material.given_kind != "rows":
         amount += f", by {material.encoding.encoder}"
     words = [
         f"{run.job.method} on {run.job.data}: {amount}",

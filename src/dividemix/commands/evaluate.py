@@ -30,16 +30,17 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         run.load_best()
     if run.material.test is None:
         raise InputError(
-            f"{arguments.run}: the run has no test {run.material.kind}: train with --test DATA to have some;"
+            f"{arguments.run}: the run has no test {run.material.given_kind}: train with --test DATA to have some;"
             f" dividemix predict {arguments.run} DATA predicts other samples"
         )
     probs = run.test_probs()
     labels = run.material.test.labels.cpu().numpy()
-    say(f"{arguments.run}: {run.job.method}, {arguments.checkpoint} checkpoint, {len(labels)} test {run.material.kind}")
+    amount = f"{len(labels)} test {run.material.given_kind}"
+    say(f"{arguments.run}: {run.job.method}, {arguments.checkpoint} checkpoint, {amount}")
     say(_line(scoring.test_scores(probs, labels)))
     for name, images in run.material.other_tests.items():
         scores = scoring.test_scores(run.test_probs(name), images.labels.cpu().numpy())
-        say(f"{name}, {len(images.labels)} {run.material.kind}: {_line(scores)}")
+        say(f"{name}, {len(images.labels)} {run.material.given_kind}: {_line(scores)}")
     table = Table("class", title="Recall in percent", title_justify="left")
     table.add_column("recall", justify="right")
     for name, recall in scoring.class_recall(probs.mean(axis=0), labels, run.material.classes).items():

@@ -150,11 +150,20 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
             continue
         if draft.preset == DEFAULT:
             if not arguments.print_config:
+                _check_data(draft.job)
                 _refuse_existing(place, arguments)  # before the data is read, which may take minutes
                 _say_reading(draft.job.data)
             draft = make_plan(request, preset=arguments.preset, minutes=arguments.minutes)
         planned.append(_Planned(draft, place))
     return planned
+
+
+def _check_data(job: Job) -> None:
+    """Raise InputError if the data is a path that does not exist: no other error should hide a mistyped name."""
+    from dividemix.data.readers import check_exists
+
+    if job.data not in BUILT_IN:
+        check_exists(job.data)
 
 
 def _say_reading(data: str) -> None:

@@ -25,4 +25,5 @@ class NetSettings(Settings):
     @property
     def net_words(self) -> str:
         """The net in words, with its width if that is a setting of it."""
-        return self.net if self.net in FIXED_WIDTH or ":" in self.net else f"{self.net} of width {self.net_width}"
+        has_width = self.net not in (*FIXED_WIDTH, "linear") and ":" not in self.net
+        return f"{self.net} of width {self.net_width}" if has_width else self.net

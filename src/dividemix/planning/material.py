@@ -72,6 +72,11 @@ class Material:
     digest: str  # of images, labels and classes: equal for equal data
 
     @property
+    def given_kind(self) -> Kind:
+        """What the samples are as given: images, texts or rows may have become vectors."""
+        return self.kind if self.encoding is None else self.encoding.images.kind
+
+    @property
     def sets(self) -> TrainingSets:
         """What a method trains on."""
         return TrainingSets(self.train, self.trusted)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dividemix.errors import InputError, shown
+from dividemix.errors import InputError, counted, shown
 from dividemix.methods import find_method
 from dividemix.methods.loop import phase_at
 from dividemix.planning.job import Job
@@ -27,9 +27,10 @@ def longer_job(job: Job, num_trained: int, num_epochs: int) -> Job:
     method = find_method(job.method)
     last, phases = phase_at(method.phases(job.settings), end - 1).name, method.phases(s)
     if {phase_at(phases, epoch).name for epoch in range(end - 1, s.epochs)} != {last}:
+        fewer = "add fewer, or " if num_epochs > 1 else ""
         raise InputError(
-            f"method {job.method} cannot be extended by {num_epochs} epochs: its phases are shares of the epochs, and"
-            f" it would leave the phase {last}; add fewer, or train again with epochs {s.epochs}"
+            f"method {job.method} cannot be extended by {counted(num_epochs, 'epoch')}: its phases are shares of the"
+            f" epochs, and it would leave the phase {last}; {fewer}train again with epochs {s.epochs}"
         )
     return replace(job, settings=s)
 

@@ -12,7 +12,18 @@ from dividemix.version import __version__
 if TYPE_CHECKING:
     from dividemix.runs.run import Run
 
-_TASKS = {"images": "image-classification", "vectors": "tabular-classification"}
+_TASKS = {
+    "images": "image-classification",
+    "texts": "text-classification",
+    "rows": "tabular-classification",
+    "vectors": "tabular-classification",
+}
+_EXAMPLES = {
+    "images": '["image.jpg"]',
+    "texts": '["a text"]',
+    "rows": "table",
+    "vectors": "vectors",
+}
 _MAX_CLASSES = 50  # that are listed
 
 
@@ -24,17 +35,17 @@ def model_card(run: "Run", summary: RunSummary) -> str:
     lines = [
         *("---", yaml.safe_dump(_metadata(run, summary), sort_keys=False, allow_unicode=True).rstrip(), "---", ""),
         *(f"# {_cell(job.title)}", ""),
-        f"A classifier of {material.kind} that was trained on labels that may be wrong, by the method `{job.method}` of"
-        f" dividemix {__version__}.",
+        f"A classifier of {material.given_kind} that was trained on labels that may be wrong, by the method"
+        f" `{job.method}` of dividemix {__version__}.",
         *("", "## Use", "", "```python", "import dividemix", ""),
         'model = dividemix.Model.from_pretrained("model")  # this folder',
-        'print(model.classes, model.predict_proba(["image.jpg"]))'
-        if material.kind == "images"
-        else "print(model.classes, model.predict_proba(vectors))",
+        "print(model.classes)",
+        f"print(model.predict_proba({_EXAMPLES[material.given_kind]}))",
         *("```", "", "## Results", "", "| | |", "|---|---|"),
         *(f"| {name} | {value} |" for name, value in _results(run, summary)),
         *("", "## Training", ""),
-        f"- {len(material.labels):,} {material.kind} of {len(material.classes)} classes: {', '.join(names)}{more}",
+        f"- {len(material.labels):,} {material.given_kind} of {len(material.classes)} classes:"
+        f" {', '.join(names)}{more}",
         f"- {s.net_words}, {counted(summary['epochs'], 'epoch')}, epoch {summary['kept_epoch']} kept, seed {s.seed}",
         "- all settings: `config.yaml` of the run; the preprocessing: `config.json` next to this file",
         *("", "## Limits", ""),
@@ -47,7 +58,7 @@ def model_card(run: "Run", summary: RunSummary) -> str:
 
 def _metadata(run: "Run", summary: RunSummary) -> dict[str, Any]:
     """The metadata of the hub, with the test accuracy if there is one."""
-    task = _TASKS.get(run.material.kind, "text-classification")
+    task = _TASKS[run.material.given_kind]
     tags = ["dividemix", "noisy-labels", "label-noise"]
     about: dict[str, Any] = {"library_name": "dividemix", "pipeline_tag": task, "tags": tags}
     accuracy = summary.get("kept_acc")

@@ -246,7 +246,7 @@ class Run:
         tests = self.material.tests
         if name not in tests:
             known = f"it has {', '.join(tests)}" if tests else "give them to the training, as test"
-            raise InputError(f"{self.directory.path}: the run has no {name} {self.material.kind}: {known}")
+            raise InputError(f"{self.directory.path}: the run has no {name} {self.material.given_kind}: {known}")
         return predict_probs(self.state.predictors, tests[name]).cpu().numpy()
 
     def predict_proba(self, samples: Any) -> NDArray[np.float32]:

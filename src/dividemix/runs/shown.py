@@ -40,7 +40,7 @@ def _facts(run: "Run") -> Iterator[tuple[str, str]]:
     job, material = run.job, run.material
     yield "run", str(run.directory.path)
     yield "method", f"{job.method}, {job.settings.net_words}, seed {job.settings.seed}"
-    yield "data", f"{job.title}: {len(material.labels):,} {material.kind} of {len(material.classes)} classes"
+    yield "data", f"{job.title}: {len(material.labels):,} {material.given_kind} of {len(material.classes)} classes"
     yield "epochs", f"{run.state.epoch} of {job.settings.epochs}"
     if not run.rows:
         return

@@ -67,9 +67,9 @@ def read_source(
     """
     check_image_size(image_size)
     if data not in BUILT_IN:
-        _check_exists(data)
+        check_exists(data)
     if test is not None and test not in BUILT_IN:
-        _check_exists(test, "test")
+        check_exists(test, "test")
         _refuse_same(data, test)
     if root is not None and data not in BUILT_IN:
         raise InputError(f"root {root} has no meaning for {data}, which is a path: leave it out")
@@ -136,7 +136,7 @@ def with_samples_of(
     If that has test samples itself, they are used, else its training samples. `columns` are what `read_source` takes
     for tables. Raises InputError if they cannot be read, or have a label that is not a class of the source.
     """
-    _check_exists(data)
+    check_exists(data)
     if row_columns is not None:
         table = read_columns(Path(data), row_columns.target)
         rows, given = rows_and_labels_like(source, table, data, row_columns.target)
@@ -169,7 +169,7 @@ def training_images_like(source: Source, data: str, *, memory_gb: float = 4.0) -
 
     Raises InputError if they cannot be read, are vectors, or do not fit in `memory_gb`.
     """
-    _check_exists(data)
+    check_exists(data)
     if _suffix(data) == ".npz":
         images = read_npz(Path(data), memory_gb=memory_gb).train_images
     else:
@@ -241,7 +241,7 @@ def list_data(data: str, *, features_column: str | None = None, **columns: Any) 
     """
     if data in BUILT_IN:
         return None
-    _check_exists(data)
+    check_exists(data)
     if _suffix(data) in (".npy", ".npz", *ARROW):
         return None
     if _suffix(data) == ".parquet" and find_column(Path(data), features_column, columns["path_column"]) is not None:
@@ -262,7 +262,7 @@ def _listings(data: str, **columns: Any) -> tuple[Listing, Listing | None]:
     return _TABLES[_suffix(data)](Path(data), **columns)
 
 
-def _check_exists(data: str, option: str = "") -> None:
+def check_exists(data: str, option: str = "") -> None:
     """Raise InputError unless the data, given as that option, is an existing folder or file of a known kind."""
     if is_pattern(data) or is_compressed(data) or is_remote(data):
         return  # find_shards reports what is wrong
