@@ -27,10 +27,11 @@ from dividemix.methods.method import EpochReport, TrainingSets
 from dividemix.nets.given import named_for_now
 from dividemix.planning.choices import as_settings
 from dividemix.planning.defaults import for_vectors, method_for_vectors, net_for
-from dividemix.planning.job import Job
+from dividemix.planning.job import Job, known_to
 from dividemix.planning.lengths import warmup_for
 from dividemix.planning.plan import make_draft
 from dividemix.planning.prepare import start
+from dividemix.planning.presets import DEFAULT, find_preset
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -245,7 +246,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         changed = {name: value for name, value in given.items() if value != defaults[name]}
         if len(self.input_shape_) == 1 and (method := self._method_for_vectors(changed)):
             chosen = as_settings(for_vectors(method, self.input_shape_[0]))
-            return make_draft(fixed | chosen | changed, preset="default").job
+            return make_draft(fixed | chosen | changed, preset=DEFAULT).job
         del given["noise_std"]
         if given["method"] is None:
             del given["method"]
@@ -257,7 +258,9 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 given["warmup_epochs"] = warmup_for(given["epochs"], on_cpu=True).value
         if type(given["batch_size"]) is int:
             given["batch_size"] = min(given["batch_size"], max(2, num_samples // 4))
-        return make_draft(given, preset="default").job
+        known = known_to(given.get("method", find_preset(DEFAULT).method), given)
+        given = {name: value for name, value in given.items() if name in known or name in changed}
+        return make_draft(given, preset=DEFAULT).job
 
     @staticmethod
     def _method_for_vectors(changed: dict[str, Any]) -> str | None:

@@ -5,11 +5,13 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from toys import SETTINGS, save_toy, trained
 
+from dividemix import DivideMixClassifier
 from dividemix.errors import InputError
 from dividemix.model.model import Model
 from dividemix.nets.build import build_net
@@ -126,3 +128,14 @@ def test_a_model_of_a_hub_is_refused() -> None:
     """A run of somebody else may name it, and its configuration could make timm unpickle its weights."""
     with pytest.raises(InputError, match="only models that timm itself lists can be named"):
         build_net(NetSettings(net="timm:hf-hub:somebody/else"), num_classes=2, image_shape=(8, 8, 3), seed=0)
+
+
+@pytest.mark.parametrize("name", ["timm:tiny", "torchvision:tiny"])
+def test_the_estimator_takes_a_net_of_a_package_by_name(name: str) -> None:
+    """Oracle: images whose colour is their class."""
+    labels = np.arange(60) % 2
+    images = np.zeros((60, 8, 8, 3), np.uint8)
+    images[np.arange(60), :, :, labels] = 200
+    found = DivideMixClassifier(net=name, method="cross_entropy", epochs=8, lr=0.1).fit(images, labels)
+    assert type(found.nets_[0]) is type(net_of(3, 2, False))
+    assert found.score(images, labels) == 1.0
