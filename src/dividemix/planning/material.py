@@ -1,8 +1,6 @@
 """The data of a run, read as its job says: training data, test data, and the true labels that only scoring sees."""
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,20 +16,17 @@ from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
-from dividemix.data.image_files import fingerprint
 from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import is_table, read_source, with_samples_of
 from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
-from dividemix.data.table_rows import rows_fingerprint
-from dividemix.data.texts import texts_fingerprint
-from dividemix.data.vectors import vectors_fingerprint
 from dividemix.data.votes import Votes
 from dividemix.encoders.encoder import Encoder
 from dividemix.encoders.tokens import is_tokens
 from dividemix.engine.divided_reading import divided_reading
 from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
+from dividemix.planning.data_digest import Labelled, data_digest
 from dividemix.planning.encoding import encode_source, encoder_of, image_side
 from dividemix.planning.job import Job
 from dividemix.planning.noisy import with_noise
@@ -221,7 +216,7 @@ def gather(
         skipped=source.skipped,
         encoding=source.encoding,
         notes=source.notes,
-        digest=_digest(source, labels, true_labels, trusted),
+        digest=data_digest(source, labels, true_labels, trusted),
     )
 
 
@@ -273,10 +268,7 @@ def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[ND
     return np.setdiff1d(np.arange(len(labels)), holdout), holdout
 
 
-_Labelled = tuple[Samples, NDArray[np.int64]]
-
-
-def _read_trusted(job: Job, source: Source) -> _Labelled | None:
+def _read_trusted(job: Job, source: Source) -> Labelled | None:
     """The job's trusted images and labels, in the size and with the classes of the source; None without any."""
     if job.trusted is None:
         return None
@@ -292,33 +284,3 @@ def _read_trusted(job: Job, source: Source) -> _Labelled | None:
     assert whole.test_images is not None
     assert whole.test_labels is not None
     return whole.test_images, whole.test_labels
-
-
-def _digest(
-    source: Source, labels: NDArray[np.int64], true_labels: NDArray[np.int64] | None, trusted: _Labelled | None
-) -> str:
-    """A digest that is equal for equal data, wherever it is stored.
-
-    Vectors that an encoder computed count as their images and the encoder: other machines compute other bits.
-    """
-    if source.encoding is not None:
-        about = json.dumps(source.encoding.about, sort_keys=True)
-        of_images = _digest(source.encoding.images, labels, true_labels, trusted)
-        return hashlib.blake2b(f"{about} {of_images}".encode(), digest_size=16).hexdigest()
-    digest = hashlib.blake2b(repr((source.classes, source.train_images.shape)).encode(), digest_size=16)
-    others = [*source.other_tests.values(), *([trusted] if trusted else [])]
-    for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
-        if images is not None:
-            digest.update(_FINGERPRINTS[source.kind](images))
-    for array in (labels, true_labels, source.test_labels, source.val_labels, *(labels for _, labels in others)):
-        if array is not None:
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-_FINGERPRINTS: dict[Kind, Callable[[Any], bytes]] = {
-    "images": fingerprint,
-    "vectors": lambda vectors: vectors_fingerprint(np.asarray(vectors)),
-    "texts": texts_fingerprint,
-    "rows": rows_fingerprint,
-}

@@ -103,14 +103,15 @@ def make_draft(
 def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = False) -> str:
     """The preset's method for a request that names none: that for rows or images, if all settings are known to it.
 
-    Another one fine-tunes texts. Whether samples are vectors is known only when they are read.
+    Another one fine-tunes texts. If samples are, or become, vectors, the method is chosen when they are read.
     """
     found = find_preset(preset)
     is_finetuned = str(given.get("finetune")).lower() == "true"  # a flag is still text here
     if is_finetuned and found.method_for_texts is not None:
         return found.method_for_texts
     is_rows = is_rows or given.get("target") is not None
-    special = found.method_for_rows if is_rows else found.method_for_images
+    is_vectors = any(given.get(name) is not None for name in ("text_column", "features_column", "encoder"))
+    special = found.method_for_rows if is_rows else None if is_vectors else found.method_for_images
     return special if special is not None and known_to(special, given).keys() == given.keys() else found.method
 
 
