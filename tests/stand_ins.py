@@ -94,6 +94,6 @@ def transformers_of_words(words: str = "good bad film") -> Any:
         return WordBody(len(vocabulary))
 
     package = types.ModuleType("transformers")
-    package.AutoTokenizer = types.SimpleNamespace(from_pretrained=lambda name: Tokenizer())  # type: ignore[attr-defined]
+    package.AutoTokenizer = types.SimpleNamespace(from_pretrained=lambda name, **_: Tokenizer())  # type: ignore[attr-defined]
     package.AutoModel = types.SimpleNamespace(from_pretrained=load)  # type: ignore[attr-defined]
     return package

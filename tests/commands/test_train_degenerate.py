@@ -51,13 +51,13 @@ def test_all_images_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str], di
 
 
 def test_no_sample_reaches_the_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    succeed(*QUICK, "--clean_threshold", "1", "--out", "run")
+    succeed(*QUICK, "--cutout", "0", "--clean_threshold", "1", "--out", "run")
     assert "dividemix: warning: no sample reaches a clean probability of 1" in capsys.readouterr().err
     assert finite(tmp_path / "run")
 
 
 def test_every_sample_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    succeed(*QUICK, "--clean_threshold", "0", "--out", "run")
+    succeed(*QUICK, "--method", "dividemix", "--clean_threshold", "0", "--out", "run")
     assert "dividemix: warning: every sample passes for clean" in capsys.readouterr().err
     assert finite(tmp_path / "run")
 

@@ -73,7 +73,8 @@ def test_each_kind_of_data_has_its_preset(capsys: pytest.CaptureFixture[str]) ->
     found = yaml.safe_load(printed(capsys, "cifar10"))
     assert {name: found[name] for name in expected} == dataclasses.asdict(DivideMixSettings()) | {"method": "dividemix"}
     found = yaml.safe_load(printed(capsys, "toy.npz"))
-    assert {name: found[name] for name in preset_values("default")} == preset_values("default")
+    expected = preset_values("default") | {"method": "robust_history"}
+    assert {name: found[name] for name in expected} == expected
 
 
 def test_a_method_that_is_named_gets_those_of_the_presets_settings_that_it_has(

@@ -50,3 +50,7 @@ def test_ends_of_the_scale() -> None:
     assert krippendorff_alpha(np.stack([truth, 2 - truth], axis=1)[truth != 1], 3) < -0.9  # type: ignore[operator]
     assert krippendorff_alpha(np.zeros((9, 2), np.int64), 3) is None  # one class alone
     assert krippendorff_alpha(np.stack([truth, np.full(30, -1)], axis=1), 3) is None  # nobody can be compared
+
+
+def test_without_any_vote_the_agreement_is_unknown() -> None:
+    assert krippendorff_alpha(np.full((3, 2), -1), 0) is None

@@ -36,7 +36,7 @@ def test_the_length_must_be_given(name: str) -> None:
 
 
 def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str) -> Any:
+    def load(name: str, **_: Any) -> Any:
         raise OSError(f"{name} is no folder\nsecond line")
 
     broken = types.ModuleType("transformers")

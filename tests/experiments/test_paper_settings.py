@@ -28,7 +28,7 @@ RELEASED = {
 ASIDE = {"root", "test", "trusted", "path_column", "label_column", "image_size", "memory_gb", "weights", "seed"}
 ASIDE |= {"device", "compile", "kernels", "image_root", "annotators", "annotator_column"}
 ASIDE |= {"limit_test", "imbalance", "labels", "test_labels", "features_column", "noise_std", "sync_batchnorm"}
-ASIDE |= {"text_column", "reproducible", "earlier_plans"}
+ASIDE |= {"text_column", "reproducible", "earlier_plans", "finetune", "max_tokens"}
 ASIDE |= {"target", "numeric", "categorical", "drop_columns", "key"}
 
 # Section 4.1, "We use an 18-layer PreAct Resnet ...", and what DivideMix adds; lambda_r from the end of Section 3.
@@ -56,6 +56,7 @@ SECTION_4_1 = {
     "balanced_batches": 0,
     "crop_size": 0,
     "crop_padding": 4,
+    "cutout": 0,
     "holdout": 0.0,
     **RELEASED,
 }
@@ -117,6 +118,7 @@ CLOTHING1M = APPENDIX_B | {
     "balanced_batches": 1000,  # "we sample 1000 mini-batches ... while ensuring the labels (noisy) are balanced"
     "crop_size": 224,  # of images whose shorter side has 256 pixels: the released code
     "crop_padding": 0,
+    "cutout": 0,
 }
 WEBVISION = APPENDIX_B | {
     "data": "webvision",
@@ -128,6 +130,7 @@ WEBVISION = APPENDIX_B | {
     "balanced_batches": 0,
     "crop_size": 227,  # of 256: the released code until July 2020
     "crop_padding": 0,
+    "cutout": 0,
 }
 
 

@@ -57,7 +57,9 @@ def requests(draw: st.DrawFn) -> Drawn:
     """Requests to the server of a review, some with its token: paths, queries and bodies of any kind."""
     place = draw(st.sampled_from(["", "decisions", "small/0", "original/1", "large/", "?first=1", "../x"]) | st.text())
     has_token, is_post = draw(st.booleans()), draw(st.booleans())
-    values = st.sampled_from([0, 1, -1, 10**30, True, None, "keep", "choose", "1", "x" * 2000, "\ud800", "\0", [], {}])
+    values: st.SearchStrategy[Any] = st.sampled_from(
+        [0, 1, -1, 10**30, True, None, "keep", "choose", "1", "x" * 2000, "\ud800", "\0", [], {}]
+    )
     change = st.lists(values, max_size=4)
     body = draw(
         st.binary(max_size=60)

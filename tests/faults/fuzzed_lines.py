@@ -1,6 +1,7 @@
 """Fuzzed command lines: every command but those that train for minutes, with words that are paths, numbers or texts."""
 
 import argparse
+from typing import Any
 
 from hypothesis import strategies as st
 from other_samples import TRAININGS
@@ -64,7 +65,8 @@ def _flags(name: str) -> list[str]:
     """The flags of a command, read from its own parser."""
     parser = argparse.ArgumentParser()
     add = _COMMANDS[name].add
-    more = {"train": [["train"]], "completion": [argparse.ArgumentParser]}.get(name, [])
+    needs: dict[str, list[Any]] = {"train": [["train"]], "completion": [argparse.ArgumentParser]}
+    more = needs.get(name, [])
     add(parser, *more)
     found = set(parser._option_string_actions)
     for action in parser._subparsers._group_actions if parser._subparsers else ():

@@ -86,7 +86,7 @@ def drawn(strategy: Any, number: int) -> list[Any]:
 def fuzzing(top: Path, only: str, step: int) -> Iterator[Tally]:
     """So many calls of each kind, on copies of the same inputs."""
     template, here = top / "template", top / "here"
-    ReviewServer.serve_forever = lambda *_: None  # type: ignore[assignment, method-assign]
+    ReviewServer.serve_forever = lambda *_: None  # type: ignore[method-assign]
     prepare(template)
     for kind, strategy in KINDS.items():
         if only not in kind:

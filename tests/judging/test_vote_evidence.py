@@ -1,5 +1,7 @@
 """What votes add to the networks' opinion. Oracles: Bayes' rule in a loop; labels drawn with known confidence."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,12 @@ def test_networks_and_votes_that_are_both_honest_give_honest_probabilities() -> 
 def test_agreement_acquits_a_label_and_dispute_accuses_it() -> None:
     """The networks think the same of all four labels; the votes decide which are flagged, and the order."""
     probs = np.tile(np.array([[0.4, 0.6]], dtype=np.float32), (4, 1))
-    about = {"classes": ("cat", "dog"), "paths": None, "labels": np.zeros(4, dtype=np.int64), "pred_probs": probs}
+    about: dict[str, Any] = {
+        "classes": ("cat", "dog"),
+        "paths": None,
+        "labels": np.zeros(4, dtype=np.int64),
+        "pred_probs": probs,
+    }
     opinion = np.full((1, 4), 0.4)
     issues = LabelIssues(
         **about, losses=-np.log(opinion), clean_prob=opinion, votes=votes_with([0.98, 0.6, 0.94, 0.97])

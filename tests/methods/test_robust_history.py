@@ -110,6 +110,17 @@ def test_each_phase_has_the_whole_curve_of_the_rate() -> None:
             assert rates[10 * epoch + step] == pytest.approx(rise * (rate + (after - rate) * step / 10))
 
 
+def test_a_new_plan_stretches_what_is_left_of_a_phase() -> None:
+    """Twenty epochs, eight with the given labels; planned again as 30 after ten.
+
+    Two twelfths of the second curve are over by then, and the other twenty epochs divide the rest.
+    """
+    s = settings_of(epochs=20, lr=0.1, lr_schedule="cosine").replanned(10, {"epochs": 30, "given_epochs": 8})
+    shares = [k / 8 for k in range(8)] + [0, 1 / 12] + [2 / 12 + 10 / 12 * k / 20 for k in range(20)]
+    expected = [0.05 * (1 + math.cos(math.pi * share)) for share in shares]
+    assert [s.in_force(epoch).learning_rate(epoch) for epoch in range(30)] == pytest.approx(expected)
+
+
 def test_with_the_given_labels_alone_it_is_cross_entropy_to_the_bit() -> None:
     s, data, plain = settings_of(given_share=1.0), TinyData(), MethodSettings(**SHORT)
     other = start(METHODS["cross_entropy"], plain, data)

@@ -78,6 +78,11 @@ def test_a_shorter_type_is_chosen_where_it_saves_minutes(tmp_path: Path, monkeyp
         assert chosen(data, **given).get("precision") == expected
 
 
+def test_views_fit_the_crops_that_are_trained_on(tmp_path: Path) -> None:
+    data = save_toy(tmp_path)  # 8 x 8 pixels
+    assert (chosen(data)["cutout"], chosen(data, crop_size=4)["cutout"]) == (2, 1)
+
+
 def test_small_networks_get_rates_of_their_own(tmp_path: Path) -> None:
     data = save_toy(tmp_path)
     assert chosen(data)["lr"] == chosen(data, net="small_vgg")["lr"] == 0.1
@@ -167,6 +172,8 @@ def test_vectors_get_the_recipe_for_vectors_unless_the_user_wants_another(tmp_pa
         assert plan.job.settings.epochs == 16
         assert "method" in {choice.name for choice in plan.choices}
         assert make_plan({"data": str(path), "device": "cpu", "epochs": 6}).job.settings.epochs == 6
+        with pytest.raises(InputError, match="has no setting given_share"):
+            make_plan({"data": str(path), "device": "cpu", "given_share": 0.5})
         for given in ({"method": "robust"}, {"lambda_u": 5.0}, {"net": "mlp"}):
             plan = make_plan({"data": str(path), "device": "cpu"} | given)
             assert (plan.job.method, plan.job.settings.net) == ("robust", "mlp")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dividemix.errors import InputError
 from dividemix.planning.plan import default_method, make_draft
 from dividemix.planning.text_encoder import MULTILINGUAL, text_encoder
 
@@ -74,3 +75,15 @@ def test_only_texts_without_an_encoder_get_it(cache: set[str], tmp_path: Path) -
 def test_fine_tuning_has_its_own_method(finetune: Any, method: str) -> None:
     given = {"data": "news.csv", "text_column": "text", "encoder": "transformers:x", "finetune": finetune}
     assert default_method("default", given) == method
+
+
+@pytest.mark.parametrize(
+    ("settings", "minutes", "message"),
+    [
+        ({}, 5.0, "minutes cannot be used with finetune: remove one of them"),
+    ],
+)
+def test_what_fine_tuning_cannot_do_is_refused(settings: dict[str, Any], minutes: float, message: str) -> None:
+    given = {"data": "news.csv", "text_column": "text", "encoder": "transformers:x", "finetune": True} | settings
+    with pytest.raises(InputError, match=message):
+        make_draft(given, minutes=minutes)

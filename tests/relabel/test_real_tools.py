@@ -165,7 +165,7 @@ BLOCKS = {
 def test_the_examples_of_the_page_run(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     pytest.importorskip(package, reason=f"{package} is not installed")
-    run = tmp_path / "runs" / "photos-robust-seed1"
+    run = tmp_path / "runs" / "photos-robust_history-seed1"
     run.parent.mkdir()
     make_run(tmp_path).rename(run)
     numpy.save(run / "pred_probs.npy", numpy.full((4, 3), 1 / 3))

@@ -116,6 +116,7 @@ def test_metrics_and_summary_show_what_the_epochs_did(tmp_path: Path) -> None:
         assert set(row) == {"losses", "figures", *names, *numbers}
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary.pop("digest")
+    assert summary.pop("probs_digest")
     assert summary == run.summary() | {"noise_rate": run.label_issues().noise_rate}
     assert summary["final_acc"] == written[-1]["test_acc"]
     assert summary["best_acc"] == max(row["test_acc"] for row in written)

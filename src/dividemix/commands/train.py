@@ -129,8 +129,8 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
         return [_resumption(out, given, arguments)]
     if arguments.resume and out is not None and "data" not in given and not any(out.glob("*/config.yaml")):
         raise InputError(
-            f"{out}: no run to resume; --out must be a run directory, such as runs/photos-robust-seed1, or name DATA to"
-            " start a run"
+            f"{out}: no run to resume; --out must be a run directory, such as runs/photos-robust_history-seed1, or name"
+            " DATA to start a run"
         )
     requests, planned = [given], []
     if "data" not in given:

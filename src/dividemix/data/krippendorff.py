@@ -13,6 +13,8 @@ def krippendorff_alpha(votes: NDArray[np.int64], num_classes: int) -> float | No
     It is unknown if no sample has two votes, or all votes are for one class. Annotators may have voted on different
     samples. It is one minus the observed disagreement over that expected if votes were shuffled.
     """
+    if not num_classes:  # no vote at all
+        return None
     counts = np.stack([(votes == label).sum(axis=1) for label in range(num_classes)], axis=1).astype(np.float64)
     counts = counts[counts.sum(axis=1) >= 2]  # (n, C): only these can be compared
     sizes, totals = counts.sum(axis=1), counts.sum(axis=0)

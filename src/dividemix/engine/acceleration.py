@@ -20,7 +20,7 @@ from dividemix.errors import CompilationWarning
 # The operations of a training from which compiling, which takes a minute, saves time: about ten minutes of training on
 # two CPU cores or on a GPU.
 _WORTHWHILE_FLOPS = {"cpu": 1e14, "cuda": 1e16}
-_AUTOCAST = "autocast"  # an attribute of a net: the device and the type that autocast_net gave it
+_AUTOCAST = "_dividemix_autocast"  # an attribute of a net: the device and the type that autocast_net gave it
 
 
 def worth_compiling(net: nn.Module, image_shape: tuple[int, ...], num_rows: float, device: torch.device) -> bool:

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from dividemix.engine.kernels.convolution import OwnConv2d
 from dividemix.engine.sharing import Sharing
+from dividemix.errors import InputError
 
 Slot: TypeAlias = tuple[dict[str, Any], str]  # where a module holds a tensor: the dictionary and the name
 
@@ -74,10 +75,18 @@ def _of_each_block(weight: Tensor | None) -> tuple[Tensor | None, ...]:
 
 
 def compute_by_blocks(net: nn.Module) -> None:
-    """Let convolutions and linear layers compute in blocks, and BatchNorm take its statistics over all rows."""
+    """Let convolutions and linear layers compute in blocks, and BatchNorm take its statistics over all rows.
+
+    Raises InputError for a BatchNorm of another class: its statistics would differ between processes.
+    """
     for module in net.modules():
         if type(module) in _BY_BLOCKS:
             module.__class__ = _BY_BLOCKS[type(module)]
+        elif isinstance(module, nn.modules.batchnorm._BatchNorm) and not isinstance(module, _BatchNorm):
+            raise InputError(
+                f"sync_batchnorm is true: the net has a {type(module).__name__}, which cannot be synchronised; leave"
+                " sync_batchnorm out"
+            )
 
 
 class _Conv2d(nn.Conv2d):
@@ -103,6 +112,8 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
+        if x.dtype in (torch.bfloat16, torch.float16):  # too short for statistics
+            return self.forward(x.float()).to(x.dtype)
         blocks = x.tensor_split(_sharing.num_blocks if _sharing else 1)
         sums = torch.stack([_sums(rows) for rows in blocks])
         totals = _sharing.total(sums) if _sharing else sums

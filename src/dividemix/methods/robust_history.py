@@ -51,8 +51,12 @@ class RobustHistorySettings(MethodSettings):
 
     def learning_rate(self, epoch: int) -> float:
         """The rate in force after `epoch` epochs. Each phase has the whole curve: a low rate judges labels best."""
-        begin, end = (0, self.num_given) if epoch < self.num_given else (self.num_given, self.epochs)
-        return self.rate_at((epoch - begin) / (end - begin) * self.epochs)
+        share = 0.0  # of the phase; each plan divides what the one before it left
+        for done in range(0 if epoch < self.num_given else self.num_given, epoch):
+            plan = self.in_force(done)
+            end = plan.num_given if done < plan.num_given else plan.epochs
+            share += (1 - share) / (end - done)
+        return self.rate_at(share * self.epochs)
 
 
 class RobustHistory(Method):

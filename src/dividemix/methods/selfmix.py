@@ -66,7 +66,11 @@ class SelfMix(Method):
         return Phase("warmup", s.warmup_epochs, selects=not num_mix), Phase("mix", num_mix, cost=2.5)
 
     def start(self, state: State, sets: TrainingSets, s: SelfMixSettings) -> None:
-        """Replace the learner's optimiser by Adam."""
+        """Replace the learner's optimiser by Adam. Raises InputError in one of several processes."""
+        from dividemix.engine import processes
+
+        if processes.count() > 1:  # each draws its own dropout of the same texts: their weights would drift apart
+            raise InputError("texts cannot be fine-tuned by several processes yet: start the command without torchrun")
         (learner,) = state.learners
         learner.optimizer = torch.optim.Adam(learner.net.parameters(), lr=s.lr)
 

@@ -232,7 +232,7 @@ def _model_folder(path: Path) -> Path:
             return folder
     if (path / "config.yaml").is_file():
         raise InputError(f"{path}: the run has no model yet: finish it with dividemix resume {path}")
-    wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
+    wanted = "give the directory that dividemix train wrote, such as runs/photos-robust_history-seed1"
     raise InputError(f"{path}: not a run directory or a model: {or_meant_path(path, wanted)}")
 
 

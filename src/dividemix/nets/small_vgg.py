@@ -3,7 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-_SCALE = 1 / 9  # of the logits: small ones at the start let training begin at a high rate
+_SCALE = 1 / 9  # of the features: small logits at the start let training begin at a high rate
 
 
 class SmallVGG(nn.Module):
@@ -26,7 +26,7 @@ class SmallVGG(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits (B, C) of images (B, in_channels, H, W)."""
         features = self.stages(F.relu(self.stem(images))).amax(dim=(2, 3))
-        logits: Tensor = self.head(features) * _SCALE
+        logits: Tensor = self.head(features * _SCALE)
         return logits
 
 

@@ -16,7 +16,7 @@ from dividemix.methods import find_method
 from dividemix.nets.settings import LINEAR
 from dividemix.planning.budget import MAX_EPOCHS, Budget
 from dividemix.planning.choices import Choice, as_settings
-from dividemix.planning.job import Job, known_to
+from dividemix.planning.job import Job, known_to, refuse_unknown_settings
 from dividemix.planning.lengths import lengths_for
 from dividemix.planning.material import read
 from dividemix.planning.pace import measure
@@ -56,6 +56,7 @@ def choose(
     if source.kind == "vectors" and job.method == find_preset(DEFAULT).method_for_rows:
         return source, [choice for choice in _for_trees() if choice.name not in given]
     if job.finetune:
+        _refuse_to_finetune(job, given)
         return source, [choice for choice in _for_finetuning(job) if choice.name not in given]
     if source.kind == "vectors" and (method := method_for_vectors(given)):
         choices = [*for_vectors(method, source.train_images.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
@@ -65,7 +66,8 @@ def choose(
     if source.kind == "vectors":
         choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
         if "method" not in given and job.method != (usual := find_preset(DEFAULT).method):
-            choices.insert(0, Choice("method", usual, "vectors, and a network that you chose"))
+            refuse_unknown_settings(given, usual)
+            choices.insert(0, Choice("method", usual, "vectors, and settings of a network"))
             job = Job.of(known_to(usual, job.values()) | {"method": usual})
     else:
         source, choices = _for_images(job, source, given, on_cpu=on_cpu, can_resize=can_resize)
@@ -112,7 +114,7 @@ def _for_images(
             choices += [Choice("precision", "bfloat16", reason)]
     else:
         choices += [Choice("net", "preact_resnet18", "small images")]
-    side = min(source.train_images.shape[1:3])
+    side = job.settings.crop_size or min(source.train_images.shape[1:3])
     views = [
         Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels"),
         Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
@@ -142,6 +144,17 @@ def _for_trees() -> list[Choice]:
     """What trees need: their net, folds, and no sample held out."""
     epochs = Choice("epochs", 5, "each epoch is a fold: trees are trained on the other four fifths of the samples")
     return [Choice("net", "trees", "trees are trained"), epochs, Choice("holdout", 0.0, _NO_HOLDOUT)]
+
+
+def _refuse_to_finetune(job: Job, given: Mapping[str, Any]) -> None:
+    """Raise InputError if another method or net than that of the texts is asked for."""
+    method, net = find_preset(DEFAULT).method_for_texts, _for_finetuning(job)[0].value
+    if job.method != method:
+        raise InputError(
+            f"finetune is true: texts are fine-tuned by method {method}, not {job.method}; leave method out"
+        )
+    if given.get("net", net) != net:
+        raise InputError(f"finetune is true: the net is {net}, not {given['net']}; leave net out")
 
 
 def _for_finetuning(job: Job) -> list[Choice]:

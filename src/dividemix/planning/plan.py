@@ -86,8 +86,8 @@ def make_draft(
     """
     data, noise = (JOB_FIELDS[name].checked(given.get(name, JOB_FIELDS[name].default)) for name in ("data", "noise"))
     preset = preset or preset_for(data, noise, given.get("encoder"))
-    if minutes is not None and (preset != DEFAULT or "epochs" in given):
-        other = "epochs" if "epochs" in given else f"preset {preset}"
+    if minutes is not None and (preset != DEFAULT or "epochs" in given or given.get("finetune")):
+        other = "epochs" if "epochs" in given else "finetune" if given.get("finetune") else f"preset {preset}"
         raise InputError(f"minutes cannot be used with {other}: remove one of them")
     method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=kind == "rows")))
     refuse_unknown_settings(given, method)
@@ -106,7 +106,7 @@ def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = Fal
     Another one fine-tunes texts. If samples are, or become, vectors, the method is chosen when they are read.
     """
     found = find_preset(preset)
-    is_finetuned = str(given.get("finetune")).lower() == "true"  # a flag is still text here
+    is_finetuned = given.get("finetune") in (True, "true")  # a flag is still text here
     if is_finetuned and found.method_for_texts is not None:
         return found.method_for_texts
     is_rows = is_rows or given.get("target") is not None

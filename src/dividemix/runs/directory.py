@@ -65,7 +65,7 @@ class RunDirectory:
         """The job in config.yaml. Raises InputError if there is none, it is damaged, or it names code to be trusted."""
         path = self.path / "config.yaml"
         if not path.is_file():
-            wanted = "give the directory that dividemix train wrote, such as runs/photos-robust-seed1"
+            wanted = "give the directory that dividemix train wrote, such as runs/photos-robust_history-seed1"
             raise InputError(f"{self.path}: not a run directory: {or_meant_path(self.path, wanted)}")
         values = read_settings(path, of_run=True)
         for kind in ("net", "method", "encoder"):

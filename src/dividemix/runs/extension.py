@@ -23,8 +23,10 @@ def longer_job(job: Job, num_trained: int, num_epochs: int) -> Job:
     end = job.settings.epochs
     if num_trained < end:
         raise InputError(f"the run has {num_trained} of {end} epochs: resume it to its end before you extend it")
-    s = replace(job.settings, epochs=end + num_epochs)
     method = find_method(job.method)
+    is_one_phase = sum(phase.num_epochs > 0 for phase in method.phases(job.settings)) == 1
+    decided = {} if is_one_phase else job.settings.decided(end)
+    s = replace(job.settings, epochs=end + num_epochs, **decided)  # type: ignore[arg-type]
     last, phases = phase_at(method.phases(job.settings), end - 1).name, method.phases(s)
     if {phase_at(phases, epoch).name for epoch in range(end - 1, s.epochs)} != {last}:
         fewer = "add fewer, or " if num_epochs > 1 else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run_words(run: "Run") -> str:
-    """The run in one line, such as Run('runs/photos-robust-seed1': robust, 15 of 15 epochs, test 81.20 %)."""
+    """The run in one line, such as Run('runs/toy-robust-seed1': robust, 15 of 15 epochs, test 81.20 %)."""
     words = [run.job.method, f"{run.state.epoch} of {run.job.settings.epochs} epochs"]
     if run.rows:
         last = run.rows[-1]
