@@ -106,7 +106,7 @@ def test_the_working_directory_as_data_gives_the_run_its_name(tmp_path: Path, mo
             Image.new("L", (8, 8), 50 * i).save(tmp_path / "photos" / name / f"{i}.png")
     monkeypatch.chdir(tmp_path / "photos")
     succeed(".", *FLAGS, "--epochs", "1", "--warmup_epochs", "1")
-    assert [path.name for path in Path("runs").iterdir()] == ["photos-robust_history-seed1"]
+    assert [path.name for path in Path("runs").iterdir()] == ["photos-robust-seed1"]
 
 
 def test_an_existing_run_is_refused_and_left_untouched(capsys: pytest.CaptureFixture[str]) -> None:

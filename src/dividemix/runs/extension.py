@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dividemix.errors import InputError, counted, shown
+from dividemix.errors import InputError, shown
 from dividemix.methods import find_method
 from dividemix.methods.loop import phase_at
 from dividemix.planning.job import Job
@@ -23,16 +23,13 @@ def longer_job(job: Job, num_trained: int, num_epochs: int) -> Job:
     end = job.settings.epochs
     if num_trained < end:
         raise InputError(f"the run has {num_trained} of {end} epochs: resume it to its end before you extend it")
+    s = replace(job.settings, epochs=end + num_epochs)
     method = find_method(job.method)
-    is_one_phase = sum(phase.num_epochs > 0 for phase in method.phases(job.settings)) == 1
-    decided = {} if is_one_phase else job.settings.decided(end)
-    s = replace(job.settings, epochs=end + num_epochs, **decided)  # type: ignore[arg-type]
     last, phases = phase_at(method.phases(job.settings), end - 1).name, method.phases(s)
     if {phase_at(phases, epoch).name for epoch in range(end - 1, s.epochs)} != {last}:
-        fewer = "add fewer, or " if num_epochs > 1 else ""
         raise InputError(
-            f"method {job.method} cannot be extended by {counted(num_epochs, 'epoch')}: its phases are shares of the"
-            f" epochs, and it would leave the phase {last}; {fewer}train again with epochs {s.epochs}"
+            f"method {job.method} cannot be extended by {num_epochs} epochs: its phases are shares of the epochs, and"
+            f" it would leave the phase {last}; add fewer, or train again with epochs {s.epochs}"
         )
     return replace(job, settings=s)
 
