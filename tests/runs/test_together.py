@@ -62,7 +62,9 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     os.kill(_children(process.pid)[-1], signal.SIGKILL)
     said, _ = process.communicate(timeout=120)
     assert process.returncode != 0
-    assert said.count("another process of this training has ended") + said.count("stopped by SIGTERM") == 1
+    # torchrun may send its SIGTERM while the process that is left says why it ends: then it says both.
+    lines = [said.count("another process of this training has ended"), said.count("stopped by SIGTERM")]
+    assert max(lines) == 1
     resumed = subprocess.run(
         [sys.executable, "-m", "dividemix", "resume", str(killed)], capture_output=True, text=True, check=False
     )
