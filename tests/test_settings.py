@@ -55,6 +55,7 @@ CHOICES = {
     "precision": {"auto", "float32", "bfloat16", "float16"},
     "compile": {"auto", "always", "never"},
     "kernels": {"auto", "torch", "own"},
+    "crop_border": {"black", "reflected"},
 }
 TEXTS = ("net", "device", "earlier_plans")
 FREE_TEXTS = TEXTS[:2]  # the other one has a form (tests/engine/test_earlier_plans.py)

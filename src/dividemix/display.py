@@ -78,6 +78,7 @@ def result_table(summaries: Iterable[RunSummary]) -> Table:
     columns = {"final": "final_acc", "best": "best_acc", f"mean of last {num_last}": "last_acc"}
     if any("kept_val_acc" in summary for summary in summaries):
         columns = {"kept": "kept_acc"} | columns
+    columns = {heading: name for heading, name in columns.items() if any(s.get(name) is not None for s in summaries)}
     table = Table("method", title="Test accuracy in percent", title_justify="left")
     for heading in (*columns, "clean AUC", "time"):
         table.add_column(heading, justify="right")

@@ -69,6 +69,24 @@ def test_every_row_is_a_crop_of_its_own_image(shape: tuple[int, int, int]) -> No
         assert view.tobytes() in all_crops(image, 1)
 
 
+@pytest.mark.parametrize(("shape", "padding"), [((5, 4, 2), 2), ((6, 3, 3), 5), ((1, 4, 1), 1)])
+def test_a_reflected_border_is_that_of_numpy(shape: tuple[int, int, int], padding: int) -> None:
+    """Each view is a crop of numpy.pad(mode="reflect"), also where the border is larger than the image."""
+    images = random_images(40, *shape)
+    views = crop_and_flip(images, padding=padding, flip=True, generator=generator(), border="reflected")
+    drawn = set()
+    for image, view in zip(images.numpy(), views.numpy(), strict=True):
+        padded = np.pad(image, ((padding, padding), (padding, padding), (0, 0)), mode="reflect")
+        places = itertools.product(range(2 * padding + 1), range(2 * padding + 1), (1, -1))
+        crops = {
+            (top, left, step): padded[top:, left:][: shape[0], : shape[1]][:, ::step] for top, left, step in places
+        }
+        found = {place for place, cropped in crops.items() if np.array_equal(cropped, view)}
+        assert found
+        drawn |= found
+    assert len({place[:2] for place in drawn}) > min((2 * padding + 1) ** 2, 20) / 2
+
+
 def squares(image: Image, size: int) -> dict[bytes, tuple[int, int, bool]]:
     """Each square of a size in an image and its mirror image, by its bytes, copied one pixel at a time."""
     height, width, channels = image.shape

@@ -56,8 +56,10 @@ SECTION_4_1 = {
     "balanced_batches": 0,
     "crop_size": 0,
     "crop_padding": 4,
+    "crop_border": "black",
     "cutout": 0,
     "holdout": 0.0,
+    "test_epochs": True,
     **RELEASED,
 }
 CIFAR10 = SECTION_4_1 | {"data": "cifar10", "warmup_epochs": 10}
@@ -98,6 +100,7 @@ APPENDIX_B = {
     "noise": "none",
     "lambda_r": 1.0,
     "holdout": 0.0,
+    "test_epochs": True,
     "limit_train": None,
     "lr_schedule": "step",
     "lr_second_drop": 0,
@@ -118,6 +121,7 @@ CLOTHING1M = APPENDIX_B | {
     "balanced_batches": 1000,  # "we sample 1000 mini-batches ... while ensuring the labels (noisy) are balanced"
     "crop_size": 224,  # of images whose shorter side has 256 pixels: the released code
     "crop_padding": 0,
+    "crop_border": "black",
     "cutout": 0,
 }
 WEBVISION = APPENDIX_B | {
@@ -130,6 +134,7 @@ WEBVISION = APPENDIX_B | {
     "balanced_batches": 0,
     "crop_size": 227,  # of 256: the released code until July 2020
     "crop_padding": 0,
+    "crop_border": "black",
     "cutout": 0,
 }
 

@@ -96,10 +96,39 @@ def test_each_probability_is_bayes_rule() -> None:
     found = calibrate(case["probs"], case["labels"], case["clean_prob"], np.arange(0, N, 2))
     matrix = noise_matrix(case["probs"], case["labels"], case["clean_prob"])
     assert found.temperature is not None
-    for i in range(0, N, 997):
+    for i in range(0, N, 998):  # held out; the odds of the others have another factor
         powers = [float(p) ** (1 / found.temperature) for p in case["probs"][i]]
         joint = [power * matrix[true][case["labels"][i]] for true, power in enumerate(powers)]
         assert found.wrong_prob[i] == pytest.approx(1 - joint[case["labels"][i]] / sum(joint), abs=1e-5)
+
+
+def test_labels_that_were_learned_by_heart_are_doubted_as_much_as_held_out_ones() -> None:
+    """Predictions for seen samples that lean to their given labels hide wrong ones: the expected number must not."""
+    case = drawn(1.0)
+    unseen = np.arange(0, N, 3)
+    is_seen = ~np.isin(np.arange(N), unseen)
+    probs = case["probs"].copy()
+    probs[is_seen] = 0.6 * probs[is_seen] + 0.4 * np.eye(C, dtype=np.float32)[case["labels"][is_seen]]
+    found = calibrate(probs, case["labels"], case["clean_prob"], unseen)
+    hidden = calibrate(probs, case["labels"], case["clean_prob"], np.arange(N))  # as if all were held out
+    num_wrong = case["is_wrong"].sum()
+    assert hidden.expected < 0.85 * num_wrong
+    assert found.expected == pytest.approx(num_wrong, rel=0.07)
+    assert found.wrong_prob[is_seen].mean() == pytest.approx(found.wrong_prob[~is_seen].mean(), abs=0.005)
+
+
+def test_seen_samples_get_other_odds_by_one_factor() -> None:
+    """With 100 held-out samples of deviation d the mean moves by 0.05^2 / (0.05^2 + d^2 / 100) of the difference."""
+    rng = np.random.default_rng(0)
+    before, unseen = rng.random(500) ** 2, np.arange(100)
+    before[unseen] = rng.random(100)
+    after = calibration._as_held_out(before, unseen)
+    assert np.array_equal(after[unseen], before[unseen])
+    seen, moved, held_out = before[100:], after[100:], before[unseen]
+    belief = 0.0025 / (0.0025 + np.mean((held_out - held_out.mean()) ** 2) / 100)
+    assert moved.mean() == pytest.approx(seen.mean() + belief * (held_out.mean() - seen.mean()))
+    factors = moved / (1 - moved) / (seen / (1 - seen))
+    assert factors == pytest.approx(factors[0])
 
 
 def test_sure_and_right_labels_are_hardly_suspected() -> None:

@@ -107,6 +107,16 @@ def test_small_data_gets_more_epochs_and_smaller_batches(tmp_path: Path) -> None
     assert 1 <= chosen("fashion", method="robust")["warmup_epochs"] < 40
 
 
+def test_many_test_images_are_tested_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The embedded set has 6,000 images and 2,000 more to test on."""
+    assert "test_epochs" not in chosen("fashion")  # few
+    monkeypatch.setattr("dividemix.planning.defaults._MANY", 1_000)
+    assert "test_epochs" not in chosen("fashion")  # a third of the training images
+    assert chosen("fashion", limit_train=3000)["test_epochs"] is False
+    assert "test_epochs" not in chosen("fashion", limit_train=3000, test_epochs=True)
+    assert "test_epochs" not in chosen("fashion", limit_train=3000, holdout=0.0)  # the test chooses the epoch
+
+
 def test_the_regulariser_is_left_out_where_classes_differ_in_size(tmp_path: Path) -> None:
     assert "lambda_r" not in chosen(save_toy(tmp_path))
     assert chosen(save_toy(tmp_path, y_train=np.array([0] * 25 + [1] * 10 + [2] * 5)))["lambda_r"] == 0.0

@@ -32,9 +32,14 @@ def test_noise_that_nobody_knows_is_taken_to_leave_85_percent() -> None:
         assert pace.seconds(job_of(noise=noise)) == pytest.approx(3 * 0.2 + 7 * (0.1 + 0.85))
 
 
-def test_test_images_are_evaluated_each_epoch_and_the_training_images_at_the_end() -> None:
-    pace = Pace({"warmup": PhasePace(0.0), "mix": PhasePace(0.0)}, evaluate=0.004, num_train=100, num_test=50)
-    assert pace.seconds(job_of()) == pytest.approx(10 * 50 * 0.004 + 100 * 0.004)
+@pytest.mark.parametrize(("test_epochs", "num_tests"), [(True, 11), (False, 1)])
+def test_held_out_images_are_evaluated_each_epoch_test_images_too_or_at_the_end(
+    test_epochs: bool, num_tests: int
+) -> None:
+    """At the end the kept model is tested, and judges the training images."""
+    pace = Pace({"warmup": PhasePace(0.0), "mix": PhasePace(0.0)}, 0.004, num_train=100, num_test=50, num_held_out=7)
+    expected = 0.004 * (10 * 7 + num_tests * 50 + 100)
+    assert pace.seconds(job_of(test_epochs=test_epochs)) == pytest.approx(expected)
 
 
 def test_balanced_batches_make_an_epoch_of_their_own_length() -> None:

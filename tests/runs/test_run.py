@@ -16,7 +16,7 @@ from dividemix.api import train
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import InputError
 from dividemix.judging.records import EpochRow
-from dividemix.report.of_run import write_report
+from dividemix.report.of_run import page_content, write_report
 from dividemix.runs.checkpoints import save_last
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
@@ -154,6 +154,20 @@ def test_the_best_checkpoint_is_that_of_the_epoch_that_tested_best(tmp_path: Pat
     loaded.load_best()
     np.testing.assert_array_equal(loaded.test_probs(), probs)
     assert load_checkpoint(loaded.directory.best)[1]["test_acc"] == best
+
+
+def test_if_epochs_are_not_tested_the_kept_model_still_is(tmp_path: Path) -> None:
+    """The oracle is the same run with a test after every epoch: it ends with the same model and the same scores."""
+    jobs = {name: toy_job(tmp_path, holdout=0.2, test_epochs=name == "each") for name in ("each", "end")}
+    each, end = (trained(tmp_path / name, job) for name, job in jobs.items())
+    assert [row["test_acc"] for row in end.rows] == [None] * 4
+    kept = each.rows[each.kept_epoch - 1]
+    assert end.summary()["kept_acc"] == each.summary()["kept_acc"] == kept["test_acc"]
+    assert end.summary()["class_recall"] == each.summary()["class_recall"]
+    assert end.summary()["final_acc"] is end.summary()["best_acc"] is end.summary()["last_acc"] is None
+    assert [row["val_acc"] for row in end.rows] == [row["val_acc"] for row in each.rows]
+    shown = page_content(end).rows
+    assert [row["test_acc"] for row in shown if row["test_acc"] is not None] == [kept["test_acc"]]
 
 
 def test_without_test_images_there_is_nothing_to_test(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ Shapes: R rows, H x W pixels. Channels are always last in memory: the input is (
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,8 +14,19 @@ from torch.nn import functional as F
 _GREY = 127
 
 
-def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.Generator, size: int = 0) -> Tensor:
-    """Pad images (R, H, W, channels) uint8 with black, crop squares of `size` (0: H x W) and mirror; each at random."""
+def crop_and_flip(
+    images: Tensor,
+    *,
+    padding: int,
+    flip: bool,
+    generator: torch.Generator,
+    size: int = 0,
+    border: Literal["black", "reflected"] = "black",
+) -> Tensor:
+    """Pad images (R, H, W, channels) uint8, crop squares of `size` (0: H x W) and mirror; each at random.
+
+    The border that is padded is black, or the image reflected at its outermost pixels.
+    """
     num_rows, *sides, _ = images.shape
     device = images.device
     height, width = (size or side for side in sides)
@@ -28,9 +40,20 @@ def crop_and_flip(images: Tensor, *, padding: int, flip: bool, generator: torch.
     if mirrored is not None:
         x = torch.where(mirrored, width - 1 - x, x)
     x = x + offset[1]  # (R, W)
-    padded = F.pad(images, (0, 0, padding, padding, padding, padding))
+    if border == "reflected":
+        y, x = (_reflected(at - padding, side) for at, side in zip((y, x), sides, strict=True))
+        padded = images
+    else:
+        padded = F.pad(images, (0, 0, padding, padding, padding, padding))
     row = torch.arange(num_rows, device=device)
     return padded[row[:, None, None], y[:, :, None], x[:, None, :]]
+
+
+def _reflected(position: Tensor, side: int) -> Tensor:
+    """The pixel at a position that may be outside of 0 ... side - 1, if the edges are mirrors."""
+    period = max(2 * (side - 1), 1)
+    position = position.remainder(period)
+    return torch.minimum(position, period - position)
 
 
 def cutout(images: Tensor, side: int, generator: torch.Generator) -> Tensor:

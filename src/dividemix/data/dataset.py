@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Literal
 
 import numpy as np
 import torch
@@ -38,6 +40,7 @@ class ArrayData:
         mean: tuple[float, ...],
         std: tuple[float, ...],
         crop_padding: int = 0,
+        crop_border: Literal["black", "reflected"] = "black",
         crop_size: int = 0,
         flip: bool = False,
         cutout: int = 0,
@@ -51,7 +54,8 @@ class ArrayData:
         self._reading = reading
         self._index: Tensor | None = None  # (N,): positions of the samples' images, if this is a subset
         self._mean, self._std = (torch.tensor(one, dtype=torch.float32, device=device) for one in (mean, std))
-        self._crop_padding, self._crop_size, self._flip, self._cutout = crop_padding, crop_size, flip, cutout
+        self._crop_size, self._cutout = crop_size, cutout
+        self._cropped = partial(crop_and_flip, padding=crop_padding, border=crop_border, flip=flip, size=crop_size)
 
     @property
     def at_once(self) -> int:
@@ -70,9 +74,7 @@ class ArrayData:
     def augmented(self, batches: Iterable[Tensor], generator: torch.Generator) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W), each row with its own crop, flip and Cutout."""
         for images in self._pixels(batches):
-            cropped = crop_and_flip(
-                images, padding=self._crop_padding, flip=self._flip, generator=generator, size=self._crop_size
-            )
+            cropped = self._cropped(images, generator=generator)
             yield to_input(cutout(cropped, self._cutout, generator), self._mean, self._std)
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:

@@ -1,6 +1,7 @@
 """Settings of the views that training makes of samples. No torch import."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from dividemix.settings import Settings, setting
 
@@ -10,6 +11,9 @@ class ViewSettings(Settings):
     """How an image is cropped and mirrored at random, and how much noise a vector gets."""
 
     crop_padding: int = setting(4, "pixels padded on each side before the random crop", low=0)
+    crop_border: Literal["black", "reflected"] = setting(
+        "black", "what is padded: black pixels, or the image reflected at its edges"
+    )
     crop_size: int = setting(
         0, "side of the crops: random in training, at the centre elsewhere; 0: the images' own size", low=0
     )

@@ -3,11 +3,13 @@
 Samples that were held out have noisy labels that no network has seen. The networks' predictions, sharpened or softened
 by a temperature, must explain these labels through a noise matrix, which follows from the method's opinion. The
 temperature is that under which the held-out labels are likeliest. Then Bayes' rule gives the probability that each
-label is wrong. Without held-out samples, the method's opinion is taken as it is.
+label is wrong. Networks believe labels that they were trained on a little too much: these get the odds under which the
+share of wrong labels is that of the held-out samples. Without held-out samples, the method's opinion is taken as it is.
 
 Shapes: N samples, n of them held out, C classes.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,10 +25,13 @@ _FEWEST = 100  # held-out samples that are needed
 _MOST = 5000  # held-out samples that are used: more change nothing but the time
 _BLOCK = 4_000_000  # numbers in a block of predictions
 _TEMPERATURES = np.exp(np.linspace(np.log(0.2), np.log(5.0), 81))
+_SEEN = 0.05  # deviation of the share of wrong labels among seen samples from that among held-out ones, beforehand
 _SPREAD = 0.3  # of the temperature's logarithm around 0 before any label is seen: a few hundred labels tell little
 # Deviation of the logarithm of an expected number of wrong labels from that of the true one, as seen with noise that we
 # made (LOG.md). The noise does not follow a matrix exactly, and hard samples look like wrong labels.
 _MISFIT = 0.2
+_MOST_ODDS = 5.0  # the logarithm of the largest factor by which seen samples get other odds
+_HALVINGS = 40  # of the interval in which the factor is searched
 _DEVIATIONS = 1.645  # a normal distribution is within so many of them nine times in ten
 
 
@@ -66,7 +71,7 @@ def calibrate(
     matrix = noise_matrix(probs, labels, 1 - opinion)
     some = unseen[:: -(-len(unseen) // _MOST)]
     temperature = _TEMPERATURES[np.argmax([_score(probs[some], labels[some], matrix, t) for t in _TEMPERATURES])]
-    wrong_prob = weighed(_wrong(probs, labels, matrix, temperature), evidence)
+    wrong_prob = weighed(_as_held_out(_wrong(probs, labels, matrix, temperature), unseen), evidence)
     low, high = _bounds(wrong_prob)
     other = float(opinion.sum())  # an estimate that is wrong in other ways
     return Calibration(wrong_prob, min(low, other), max(high, other), float(temperature))
@@ -102,6 +107,32 @@ def _wrong(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperatu
         right = joint[np.arange(len(given)), given]
         wrong[rows] = 1 - right / np.maximum(joint.sum(axis=1), 1e-30)
     return wrong.clip(0.0, 1.0)
+
+
+def _as_held_out(wrong_prob: Floats, unseen: Labels) -> Floats:
+    """The probabilities (N,) with other odds for samples that were seen, all times the same factor.
+
+    With it their mean is that of the held-out samples; of few held-out samples the mean is believed in part.
+    """
+    is_seen = np.ones(len(wrong_prob), dtype=bool)
+    is_seen[unseen] = False
+    if not is_seen.any():
+        return wrong_prob
+    held_out, seen = wrong_prob[~is_seen], wrong_prob[is_seen]
+    belief = _SEEN**2 / (_SEEN**2 + held_out.var() / len(held_out))
+    mean = seen.mean() + belief * (held_out.mean() - seen.mean())
+    low, high = -_MOST_ODDS, _MOST_ODDS
+    for _ in range(_HALVINGS):
+        factor = math.exp((low + high) / 2)
+        low, high = ((low + high) / 2, high) if _times(seen, factor).mean() < mean else (low, (low + high) / 2)
+    moved = wrong_prob.copy()
+    moved[is_seen] = _times(seen, math.exp(low))
+    return moved
+
+
+def _times(prob: Floats, factor: float) -> Floats:
+    """The probabilities whose odds are those of `prob` times a factor."""
+    return np.asarray(factor * prob / (1 - prob + factor * prob))
 
 
 def _bounds(wrong_prob: Floats) -> tuple[float, float]:

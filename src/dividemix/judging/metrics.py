@@ -16,8 +16,10 @@ from dividemix.methods.method import EpochReport
 from dividemix.planning.material import Material
 
 
-def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Material) -> EpochRow:
-    """The row of an epoch; the caller fills in `seconds`."""
+def metrics_row(
+    report: EpochReport, nets: Sequence[nn.Module], material: Material, *, is_tested: bool = True
+) -> EpochRow:
+    """The row of an epoch, with scores on the test sets if it `is_tested`; the caller fills in `seconds`."""
     row: EpochRow = {
         "epoch": report.epoch,
         "phase": report.phase,
@@ -28,12 +30,12 @@ def metrics_row(report: EpochReport, nets: Sequence[nn.Module], material: Materi
         "figures": dict(report.figures),
         "test_acc": None,
     }
-    if material.test is not None:
+    if material.test is not None and is_tested:
         scores = _scores(nets, material.test)
         row["test_acc"], row["test_acc_by_net"] = scores["acc"], scores["acc_by_net"]
         if "top5" in scores:
             row["test_top5"] = scores["top5"]
-    if material.other_tests:
+    if material.other_tests and is_tested:
         row["other_tests"] = {name: _scores(nets, images) for name, images in material.other_tests.items()}
     if material.holdout is not None:
         row["val_acc"], row["num_val"] = _scores(nets, material.holdout)["acc"], len(material.holdout.labels)

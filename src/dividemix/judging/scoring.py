@@ -93,12 +93,6 @@ def summarise(rows: Sequence[EpochRow], *, method: str, seed: int, kept_epoch: i
         "choices": [],
         "noise_rate": noise_rate,
     }
-    if "test_acc_by_net" in kept:
-        summary["kept_acc"] = kept["test_acc"]
     if "val_acc" in kept:
         summary["kept_val_acc"] = kept["val_acc"]
-    if "test_top5" in kept:
-        summary["test_top5"] = kept["test_top5"]
-    if "other_tests" in kept:
-        summary["other_tests"] = kept["other_tests"]
     return summary

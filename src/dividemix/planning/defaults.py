@@ -25,9 +25,10 @@ from dividemix.planning.presets import DEFAULT, find_preset
 _LARGE = 96  # an image whose shorter side has more pixels is a photograph, not a thumbnail
 _CPU_SIZE = 64  # pixels of large images on a CPU
 _IMBALANCED = 3  # the largest class may have this many times the samples of the smallest
-_MANY = 8_000  # samples from which batches are as large as the paper's
+_MANY = 8_000  # samples from which batches are as large as the paper's, and time matters
 _MANY_PIXELS = 5_000_000  # of all images, from which a shorter floating-point type saves minutes
 _MIN_PER_CLASS = 30  # samples that the class of median size needs before some are held out
+_MANY_TESTS = 0.35  # as a share of the training samples: from there on tests take a tenth of the time or more
 _FEW_FEATURES = 128
 _NO_HOLDOUT = "every label is judged by a model that was not trained on it"
 _RATES = {
@@ -64,7 +65,7 @@ def choose(
             choices = [_despite(choice, budget) if choice.name == "epochs" else choice for choice in choices]
         return source, [choice for choice in choices if choice.name not in given]
     if source.kind == "vectors":
-        choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source)]
+        choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source, given)]
         if "method" not in given and job.method != (usual := find_preset(DEFAULT).method):
             refuse_unknown_settings(given, usual)
             choices.insert(0, Choice("method", usual, "vectors, and settings of a network"))
@@ -117,9 +118,10 @@ def _for_images(
     side = job.settings.crop_size or min(source.train_images.shape[1:3])
     views = [
         Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels"),
+        Choice("crop_border", "reflected", "more like an image than black edges"),
         Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
     ]
-    return source, [*choices, *views, *_by_samples(source)]
+    return source, [*choices, *views, *_by_samples(source, given)]
 
 
 def method_for_vectors(given: Mapping[str, Any]) -> str | None:
@@ -172,7 +174,7 @@ def net_for(shape: tuple[int, ...]) -> list[Choice]:
     return [Choice("net", "small_cnn", "images"), Choice("net_width", 16, "images")]
 
 
-def _by_samples(source: Source) -> list[Choice]:
+def _by_samples(source: Source, given: Mapping[str, Any]) -> list[Choice]:
     """Settings that follow from the number of samples and the sizes of the classes."""
     num_samples = len(source.train_labels)
     counts = np.bincount(source.train_labels, minlength=len(source.classes))
@@ -188,7 +190,16 @@ def _by_samples(source: Source) -> list[Choice]:
         share, reason = 0.0, "the data has its own validation images"
     elif np.median(counts[counts > 0]) < _MIN_PER_CLASS:
         share, reason = 0.0, f"most classes have fewer than {_MIN_PER_CLASS} samples: none to spare"
-    return [*choices, Choice("holdout", share, reason)]
+    return [*choices, Choice("holdout", share, reason), *_tests(source, given.get("holdout", share))]
+
+
+def _tests(source: Source, holdout: float) -> list[Choice]:
+    """Whether every epoch is tested, if held-out samples choose the epoch to keep: not if that takes much time."""
+    num_train, num_test = len(source.train_labels), 0 if source.test_labels is None else len(source.test_labels)
+    if not holdout or num_train < _MANY or num_test < _MANY_TESTS * num_train:
+        return []
+    reason = f"{num_test:,} samples to test on: the time trains more epochs, and the model that is kept is tested"
+    return [Choice("test_epochs", False, reason)]
 
 
 def _epochs(num_samples: int, on_cpu: bool) -> Choice:

@@ -97,6 +97,7 @@ class Job(Settings):
     holdout: float = setting(
         0.0, "share of samples held out, with their noisy labels, to choose the epoch to keep", "SHARE", low=0, high=0.5
     )
+    test_epochs: bool = setting(True, "test after every epoch; false: only the model that is kept, at the end")
     method: str = setting(DEFAULT_METHOD, "see dividemix methods; or your own as package.module:OBJECT", "NAME")
     weights: str | None = setting(None, "weights to start from: .safetensors, .pth", "FILE")
     pretrained: bool = setting(False, "start from the pretrained weights of a net of timm or torchvision")

@@ -253,7 +253,8 @@ def _holders(
         mean, std = pixel_statistics(source.train_images)
     about: dict[str, Any] = {"crop_size": s.crop_size, "device": device, "reading": divided_reading}
     images: Any = partial(ArrayData, mean=mean, std=std, **about)
-    return mean, std, images, partial(images, crop_padding=s.crop_padding, flip=s.flip, cutout=s.cutout)
+    views: dict[str, Any] = {"crop_padding": s.crop_padding, "crop_border": s.crop_border}
+    return mean, std, images, partial(images, **views, flip=s.flip, cutout=s.cutout)
 
 
 def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

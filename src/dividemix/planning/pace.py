@@ -32,12 +32,16 @@ class PhasePace:
 
 @dataclass(frozen=True)
 class Pace:
-    """The pace of each phase, seconds that a sample takes to be evaluated, and how many samples there are."""
+    """The pace of each phase, seconds that a sample takes to be evaluated, and how many samples there are.
+
+    `num_held_out` samples are evaluated after every epoch, and the `num_test` ones too, or at the end only.
+    """
 
     phases: Mapping[str, PhasePace]
     evaluate: float
     num_train: int
     num_test: int
+    num_held_out: int = 0
 
     def seconds(self, job: Job) -> float:
         """How long the job takes from its first epoch to its last."""
@@ -52,9 +56,9 @@ class Pace:
             pace = self.phases[phase.name]
             an_epoch = pace.each * (num_divided if pace.kept else num_ordinary)
             training += phase.num_epochs * (an_epoch + num_divided * pace.kept * _share_labeled(job))
-        test = self.num_test * self.evaluate * s.epochs
-        at_the_end = self.num_train * self.evaluate  # every label is judged once more
-        return training + test + at_the_end
+        num_evaluated = s.epochs * (self.num_held_out + self.num_test * job.test_epochs)
+        num_evaluated += self.num_train + self.num_test  # at the end: every label is judged, the kept model tested
+        return training + num_evaluated * self.evaluate
 
 
 def measure(job: Job, source: "Source | None" = None, *, limit: float = math.inf) -> Pace:
@@ -80,7 +84,7 @@ def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, l
 
     method = find_method(job.method)
     s = replace(job.settings, balanced_batches=0, compile="never")
-    num_train, tested = len(material.train.labels), (*material.tests.values(), material.holdout)
+    num_train, num_test = len(material.train.labels), sum(len(test.labels) for test in material.tests.values())
     num_samples = min(num_train, num_steps * 2 * s.batch_size)
     samples = np.linspace(0, num_train - 1, num_samples).astype(int)  # from all classes, in whichever order
     sets = replace(material.sets, train=material.train.subset(samples))
@@ -113,7 +117,7 @@ def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, l
                 evaluate = divide or paces[phase.name].each / 3
                 unit = max(unit, sum(report.seconds.values()) / num_samples / phase.cost)
             begin += phase.num_epochs
-    return Pace(paces, evaluate, num_train, sum(len(images.labels) for images in tested if images is not None))
+    return Pace(paces, evaluate, num_train, num_test, 0 if material.holdout is None else len(material.holdout.labels))
 
 
 def _share_labeled(job: Job) -> float:

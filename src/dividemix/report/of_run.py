@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
 from dividemix.data.table_rows import is_numeric
 from dividemix.errors import InputError, counted
-from dividemix.judging.records import RunSummary
+from dividemix.judging.records import EpochRow, RunSummary
 from dividemix.planning.job import JOB_FIELDS, Job
 from dividemix.planning.material import Material
 from dividemix.report import shown
@@ -98,7 +99,7 @@ def page_content(run: Run) -> PageContent:
         title=job.title,
         facts=_facts(material, summary),
         choices=[(choice["name"], str(choice["value"]), choice["reason"]) for choice in summary["choices"]],
-        rows=[{**row, **row["figures"]} for row in rows],
+        rows=[_epoch(row, summary) for row in rows],
         divisions=histograms,
         classes=material.classes,
         labels=issues.labels,
@@ -130,6 +131,14 @@ def _apply(job: Job) -> str | None:
         if getattr(job, name) != JOB_FIELDS[name].default:
             words += [f"--{name}", getattr(job, name)]
     return shlex.join(words)
+
+
+def _epoch(row: EpochRow, summary: RunSummary) -> dict[str, Any]:
+    """An epoch as the page shows it; the kept one with its test, though no other may be tested."""
+    epoch: dict[str, Any] = {**row, **row["figures"]}
+    if row["epoch"] == summary["kept_epoch"] and "kept_acc" in summary:
+        epoch["test_acc"] = summary["kept_acc"]
+    return epoch
 
 
 def _facts(material: Material, summary: RunSummary) -> list[tuple[str, str]]:

@@ -35,12 +35,13 @@ def replan(run: "Run") -> None:
 def results_seconds(run: "Run") -> float:
     """How long judging all labels, testing once more and writing the results take, from what the last epoch took."""
     material, row = run.material, run.rows[-1]
-    tested = sum(len(data.labels) for data in (*material.tests.values(), material.holdout) if data is not None)
-    if tested:
-        each = row["profile"].get("test", 0.0) / tested
+    num_tests = sum(len(data.labels) for data in material.tests.values())
+    num_measured = len(material.holdout.labels) if material.holdout is not None else 0
+    num_measured += num_tests * run.job.test_epochs
+    if num_measured:
+        each = row["profile"].get("test", 0.0) / num_measured
     else:
         each = _EVALUATION * row["seconds"] / len(material.train.labels)
-    num_tests = sum(len(data.labels) for data in material.tests.values())
     num_samples = len(material.labels)
     return _FILES + num_samples * _FILES_PER_SAMPLE + (num_samples + num_tests) * each
 

@@ -6,7 +6,7 @@ from dividemix import atomic
 from dividemix.judging.annotators import annotators_csv, summarise_votes
 from dividemix.judging.records import RunSummary
 from dividemix.judging.results_digest import results_digest
-from dividemix.judging.scoring import class_recall, summarise
+from dividemix.judging.scoring import class_recall, summarise, test_scores
 from dividemix.judging.selection import late_choices
 from dividemix.runs.model_card import model_card
 from dividemix.runs.replan import final_choices
@@ -45,10 +45,7 @@ def summarise_run(run: "Run") -> RunSummary:
     summary["expected"] = run.label_issues().expected
     if (noise := material.noise) is not None:
         summary["noise"] = {"spec": run.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
-    if material.test is not None:
-        with run.kept_nets():
-            probs = run.test_probs().mean(axis=0)
-        summary["class_recall"] = class_recall(probs, material.test.labels.cpu().numpy(), material.classes)
+    _add_tests(summary, run)
     summary["num_skipped"] = len(material.skipped)
     if material.votes is not None:
         summary["annotators"] = summarise_votes(material.votes)
@@ -61,3 +58,19 @@ def summarise_run(run: "Run") -> RunSummary:
     choices = final_choices(run.choices, run.job.settings) + late
     summary["choices"] = [{"name": one.name, "value": one.value, "reason": one.reason} for one in choices]
     return summary
+
+
+def _add_tests(summary: RunSummary, run: "Run") -> None:
+    """Add the scores of the kept model on the test sets."""
+    with run.kept_nets():
+        probs = {name: run.test_probs(name) for name in run.material.tests}
+    labels = {name: data.labels.cpu().numpy() for name, data in run.material.tests.items()}
+    scores = {name: test_scores(probs[name], labels[name]) for name in probs}
+    if run.material.test is not None:
+        test = scores.pop("test")
+        summary["kept_acc"] = test["acc"]
+        if "top5" in test:
+            summary["test_top5"] = test["top5"]
+        summary["class_recall"] = class_recall(probs["test"].mean(axis=0), labels["test"], run.material.classes)
+    if scores:
+        summary["other_tests"] = scores

@@ -70,6 +70,7 @@ class Run:
     budget: Budget | None = None  # the time limit of a run that is not resumed: its plan follows the clock
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
     _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
+    _summary: tuple[int, RunSummary] | None = None  # as _issues
 
     def __repr__(self) -> str:
         return run_words(self)
@@ -236,7 +237,7 @@ class Run:
         with processes.together():
             report = train_one(find_method(self.job.method), self.state, self.material.sets, self.job.settings)
             tested = time.perf_counter()
-            row = metrics_row(report, self.state.predictors, self.material)
+            row = metrics_row(report, self.state.predictors, self.material, is_tested=self.job.test_epochs)
             row["profile"]["test"] = time.perf_counter() - tested
             processes.take_from_first(self.state.tensors())
         return row
@@ -275,7 +276,9 @@ class Run:
 
     def summary(self) -> RunSummary:
         """The content of summary.json."""
-        return summarise_run(self)
+        if self._summary is None or self._summary[0] != self.state.epoch:
+            self._summary = self.state.epoch, summarise_run(self)
+        return self._summary[1].copy()
 
     def model(self) -> Model:
         """The nets as they are now, with what is needed to use them."""

@@ -46,8 +46,9 @@ def _facts(run: "Run") -> Iterator[tuple[str, str]]:
         return
     if run.kept_epoch:
         kept = run.rows[run.kept_epoch - 1]
-        if kept["test_acc"] is not None:
-            yield "test accuracy", f"{kept['test_acc']:.2f} % (epoch {run.kept_epoch})"
+        accuracy = run.summary().get("kept_acc") if run.finished else kept["test_acc"]
+        if accuracy is not None:
+            yield "test accuracy", f"{accuracy:.2f} % (epoch {run.kept_epoch})"
         if "val_acc" in kept:
             name = "validation accuracy" if kept.get("val_is_clean") else "accuracy on held-out labels"
             yield name, f"{kept['val_acc']:.2f} %"
