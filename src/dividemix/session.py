@@ -59,7 +59,7 @@ def say_time(run: Run) -> None:
 def show_results(paths: Sequence[Path]) -> None:
     """Print the table of finished runs, and where the results of each are."""
     summaries = [RunDirectory(path).read_summary() for path in paths]
-    if any(summary["final_acc"] is not None for summary in summaries):
+    if any(summary.get("kept_acc") is not None for summary in summaries):
         console.print(result_table(summaries))
     for path, summary in zip(paths, summaries, strict=True):
         found = f"{summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them"

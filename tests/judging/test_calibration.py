@@ -80,7 +80,7 @@ def test_predictions_that_use_the_label_are_not_calibrated() -> None:
 def test_the_matrix_is_that_of_a_slow_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     case = {name: array[:50] for name, array in drawn(1.0).items()}
     probs, labels, clean = (case[name] for name in ("probs", "labels", "clean_prob"))
-    counts = [[1.0] * C for _ in range(C)]  # true, given
+    counts = [[1 / C] * C for _ in range(C)]  # true, given
     for p, given, w in zip(probs.astype(float), labels, clean, strict=True):
         others = sum(p) - p[given]
         for true in range(C):
@@ -117,18 +117,25 @@ def test_labels_that_were_learned_by_heart_are_doubted_as_much_as_held_out_ones(
     assert found.wrong_prob[is_seen].mean() == pytest.approx(found.wrong_prob[~is_seen].mean(), abs=0.005)
 
 
-def test_seen_samples_get_other_odds_by_one_factor() -> None:
-    """With 100 held-out samples of deviation d the mean moves by 0.05^2 / (0.05^2 + d^2 / 100) of the difference."""
+def test_seen_and_held_out_samples_each_get_other_odds_by_one_factor() -> None:
+    """With 100 held-out samples of deviation d a mean moves by 0.05^2 / (0.05^2 + d^2 / 100) of the way."""
     rng = np.random.default_rng(0)
     before, unseen = rng.random(500) ** 2, np.arange(100)
     before[unseen] = rng.random(100)
-    after = calibration._as_held_out(before, unseen)
-    assert np.array_equal(after[unseen], before[unseen])
-    seen, moved, held_out = before[100:], after[100:], before[unseen]
-    belief = 0.0025 / (0.0025 + np.mean((held_out - held_out.mean()) ** 2) / 100)
-    assert moved.mean() == pytest.approx(seen.mean() + belief * (held_out.mean() - seen.mean()))
-    factors = moved / (1 - moved) / (seen / (1 - seen))
-    assert factors == pytest.approx(factors[0])
+    after = calibration._with_share(before, unseen, 0.6)
+    belief = 0.0025 / (0.0025 + np.mean((before[unseen] - before[unseen].mean()) ** 2) / 100)
+    for group in (slice(0, 100), slice(100, 500)):
+        old, new = before[group], after[group]
+        assert new.mean() == pytest.approx(old.mean() + belief * (0.6 - old.mean()))
+        factors = new / (1 - new) / (old / (1 - old))
+        assert factors == pytest.approx(factors[0])
+
+
+def test_the_share_is_in_the_middle_of_two_estimates() -> None:
+    """1 : 9 and 9 : 1 are as far from 1 : 1; nothing is infinitely far."""
+    assert calibration._middle(0.1, 0.9) == pytest.approx(0.5)
+    assert calibration._middle(0.2, 0.2) == pytest.approx(0.2)
+    assert 0.0 < calibration._middle(0.0, 0.5) < 0.01
 
 
 def test_sure_and_right_labels_are_hardly_suspected() -> None:

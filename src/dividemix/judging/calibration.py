@@ -3,8 +3,12 @@
 Samples that were held out have noisy labels that no network has seen. The networks' predictions, sharpened or softened
 by a temperature, must explain these labels through a noise matrix, which follows from the method's opinion. The
 temperature is that under which the held-out labels are likeliest. Then Bayes' rule gives the probability that each
-label is wrong. Networks believe labels that they were trained on a little too much: these get the odds under which the
-share of wrong labels is that of the held-out samples. Without held-out samples, the method's opinion is taken as it is.
+label is wrong. Without held-out samples, the method's opinion is taken as it is.
+
+How many labels are wrong is estimated twice, both times from the held-out samples. With a noise matrix that all samples
+tell it is too low: networks believe the labels that they were trained on. With one that the held-out samples tell alone
+it is too high: mistakes of the networks look like wrong labels. The odds of all probabilities are changed such that the
+expected share of wrong labels is in the middle.
 
 Shapes: N samples, n of them held out, C classes.
 """
@@ -68,19 +72,24 @@ def calibrate(
     opinion = weighed(1 - clean_prob, evidence)
     if probs is None or unseen is None or len(unseen) < _FEWEST:
         return Calibration(opinion, *_bounds(opinion), None)
-    matrix = noise_matrix(probs, labels, 1 - opinion)
     some = unseen[:: -(-len(unseen) // _MOST)]
-    temperature = _TEMPERATURES[np.argmax([_score(probs[some], labels[some], matrix, t) for t in _TEMPERATURES])]
-    wrong_prob = weighed(_as_held_out(_wrong(probs, labels, matrix, temperature), unseen), evidence)
+    matrix = noise_matrix(probs, labels, 1 - opinion)
+    temperature = _temperature(probs[some], labels[some], matrix)
+    wrong_prob = _wrong(probs, labels, matrix, temperature)
+    if len(unseen) < len(labels):
+        too_low = float(wrong_prob[some].mean())
+        too_high = float(_wrong_by_themselves(probs[some], labels[some], opinion[some]).mean())
+        wrong_prob = _with_share(wrong_prob, unseen, _middle(too_low, too_high))
+    wrong_prob = weighed(wrong_prob, evidence)
     low, high = _bounds(wrong_prob)
     other = float(opinion.sum())  # an estimate that is wrong in other ways
-    return Calibration(wrong_prob, min(low, other), max(high, other), float(temperature))
+    return Calibration(wrong_prob, min(low, other), max(high, other), temperature)
 
 
 def noise_matrix(probs: NDArray[np.float32], labels: Labels, clean_prob: Floats) -> Floats:
     """P(given label j | true label c) (C, C), if the true class of a wrong label is each other class as predicted."""
     num_classes = probs.shape[1]
-    counts = np.ones((num_classes, num_classes))  # given, true; one more of each: no class is impossible
+    counts = np.full((num_classes, num_classes), 1 / num_classes)  # given, true; one more of each: none is impossible
     for rows in _blocks(probs):
         given, own = labels[rows], np.arange(len(labels[rows]))
         true = probs[rows].astype(np.float64)
@@ -90,6 +99,17 @@ def noise_matrix(probs: NDArray[np.float32], labels: Labels, clean_prob: Floats)
         for label in np.unique(given):
             counts[label] += true[given == label].sum(axis=0)
     return np.asarray(counts.T / counts.sum(axis=0)[:, None])
+
+
+def _temperature(probs: NDArray[np.float32], labels: Labels, matrix: Floats) -> float:
+    """The temperature of predictions (n, C) under which held-out labels (n,) are likeliest."""
+    return float(_TEMPERATURES[np.argmax([_score(probs, labels, matrix, one) for one in _TEMPERATURES])])
+
+
+def _middle(first: float, second: float) -> float:
+    """The probability whose odds are the geometric mean of those of two."""
+    first, second = (min(max(one, 1e-6), 1 - 1e-6) for one in (first, second))
+    return 1 / (1 + math.sqrt((1 - first) * (1 - second) / (first * second)))
 
 
 def _score(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperature: float) -> float:
@@ -109,25 +129,34 @@ def _wrong(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperatu
     return wrong.clip(0.0, 1.0)
 
 
-def _as_held_out(wrong_prob: Floats, unseen: Labels) -> Floats:
-    """The probabilities (N,) with other odds for samples that were seen, all times the same factor.
+def _wrong_by_themselves(probs: NDArray[np.float32], labels: Labels, opinion: Floats) -> Floats:
+    """`_wrong` of held-out samples (n,), by a matrix and a temperature that they alone tell."""
+    matrix = noise_matrix(probs, labels, 1 - opinion)
+    return _wrong(probs, labels, matrix, _temperature(probs, labels, matrix))
 
-    With it their mean is that of the held-out samples; of few held-out samples the mean is believed in part.
+
+def _with_share(wrong_prob: Floats, unseen: Labels, share: float) -> Floats:
+    """The probabilities (N,) with a mean of `share`: the odds of the samples that are held out all have one factor.
+
+    Those of the others have another one. Few held-out samples are believed in part, as what they say is partly chance.
     """
     is_seen = np.ones(len(wrong_prob), dtype=bool)
     is_seen[unseen] = False
-    if not is_seen.any():
-        return wrong_prob
-    held_out, seen = wrong_prob[~is_seen], wrong_prob[is_seen]
-    belief = _SEEN**2 / (_SEEN**2 + held_out.var() / len(held_out))
-    mean = seen.mean() + belief * (held_out.mean() - seen.mean())
+    belief = _SEEN**2 / (_SEEN**2 + wrong_prob[unseen].var() / len(unseen))
+    moved = wrong_prob.copy()
+    for group in (~is_seen, is_seen):
+        before = float(wrong_prob[group].mean())
+        moved[group] = _with_mean(wrong_prob[group], before + belief * (share - before))
+    return moved
+
+
+def _with_mean(prob: Floats, mean: float) -> Floats:
+    """The probabilities whose odds are those of `prob` times the factor that gives them this mean."""
     low, high = -_MOST_ODDS, _MOST_ODDS
     for _ in range(_HALVINGS):
-        factor = math.exp((low + high) / 2)
-        low, high = ((low + high) / 2, high) if _times(seen, factor).mean() < mean else (low, (low + high) / 2)
-    moved = wrong_prob.copy()
-    moved[is_seen] = _times(seen, math.exp(low))
-    return moved
+        middle = (low + high) / 2
+        low, high = (middle, high) if _times(prob, math.exp(middle)).mean() < mean else (low, middle)
+    return _times(prob, math.exp(low))
 
 
 def _times(prob: Floats, factor: float) -> Floats:
