@@ -20,12 +20,32 @@ from dividemix.methods.robust_history import METHOD, RobustHistorySettings
 
 def settings_of(**fields: Any) -> RobustHistorySettings:
     """8 epochs: 3 with the given labels, 5 with refined ones."""
-    return RobustHistorySettings(**{**SHORT, "given_share": 0.4, **fields})
+    return RobustHistorySettings(**{**SHORT, "given_share": 0.4, "alpha": 0.0, **fields})
 
 
-def test_every_epoch_learns_the_labels_that_the_recorded_predictions_make() -> None:
-    """An epoch draws each of 80 samples once, so the history is a mean over epochs."""
-    s, data = settings_of(history_decay=0.6), TinyData(80)
+def mixing(x: Tensor, views: Tensor) -> tuple[Tensor, float]:
+    """The partner (R,) of each row and the lambda with which x (R, ...) = lambda views + (1 - lambda) partners."""
+    x, views = x.flatten(1), views.flatten(1)
+    shares: list[float] = []
+    partners = []
+    for i, row in enumerate(x):
+        for j in (i, *range(len(views))):
+            other = views[j]
+            step = views[i] - other
+            lam = float((row - other) @ step / (step @ step)) if i != j else 1.0
+            if torch.allclose(row, lam * views[i] + (1 - lam) * other):
+                partners.append(j)
+                shares += [lam] if i != j else []
+                break
+    assert len(partners) == len(x)
+    assert shares == pytest.approx([shares[0]] * len(shares))
+    return torch.tensor(partners), shares[0]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 2.0])
+def test_every_epoch_learns_the_labels_that_the_recorded_predictions_make(alpha: float) -> None:
+    """An epoch draws each of 80 samples once, so the history is a mean over epochs; mixed samples do not count."""
+    s, data = settings_of(history_decay=0.6, alpha=alpha), TinyData(80)
     state = start(METHOD, s, data)
     epochs = fit(METHOD, state, data, s)
     targets: Tensor = F.one_hot(data.labels, NUM_CLASSES).double()
@@ -43,14 +63,22 @@ def test_every_epoch_learns_the_labels_that_the_recorded_predictions_make() -> N
             clean_prob = 1 - doubt[data.labels] * (1 - clean_prob_by_class(probs, data.labels))
             targets = refined(probs, data.labels, clean_prob, mistaken_for(matrix))
         data.asked.clear()
+        data.views.clear()
         report, calls = record(state, epochs)
         assert report.phase == ("warmup" if epoch < 3 else "refine")
-        losses, latest = [], torch.zeros_like(history)
-        for call, index in zip(calls, data.asked, strict=True):
+        losses, latest = [], history.clone()
+        for step, (call, index, views) in enumerate(zip(calls, data.asked, data.views, strict=True)):
             assert call.training
+            if alpha and epoch >= 3 and step % 2:
+                partner, lam = mixing(call.x.double(), views)
+                mixed = lam * targets[index] + (1 - lam) * targets[index[partner]]
+                losses.append(oracles.loss_x(call.logits.tolist(), mixed.tolist()))
+                continue
+            torch.testing.assert_close(call.x.double(), views)
             losses.append(oracles.loss_x(call.logits.tolist(), targets[index].tolist()))
-            latest[index] = call.logits.softmax(dim=1)
-        history = latest if epoch == 0 else 0.6 * history + 0.4 * latest
+            probs = call.logits.softmax(dim=1).double()
+            latest[index] = probs if epoch == 0 else 0.6 * history[index] + 0.4 * probs
+        history = latest
         assert report.losses["loss"] == pytest.approx([math.fsum(losses) / len(losses)], rel=1e-4)
         torch.testing.assert_close(state.samples["history"].double(), history, rtol=0, atol=1e-5)
         if epoch >= 3:

@@ -4,7 +4,8 @@ An epoch costs as much as one of ordinary training. First the net learns the giv
 anchors tell how noisy each label is, and which classes get it by mistake. Then the rate is high again, and every epoch
 begins with soft labels: the given one with weight w, a guess from the running mean of the net's predictions with the
 rest. w is the probability that the label is right, by a mixture over the losses of each class; labels with little noise
-are not doubted. The model is a running mean of the weights.
+are not doubted. Every second step mixes pairs of images and their soft labels, which are then learned by heart less
+easily. The model is a running mean of the weights.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ class RobustHistorySettings(MethodSettings):
     given_epochs: int = setting(0, "epochs that learn the labels as they are given; 0: given_share decides", low=0)
     history_decay: float = setting(
         0.7, "weight of what a sample's predictions have been, each time that there is a new one", low=0, high=1
+    )
+    alpha: float = setting(
+        0.5,
+        "parameter of the Beta distribution that mixes images in every second step with refined labels; 0: none",
+        low=0,
     )
     average_epochs: float = setting(
         0.6, "epochs over which the weights of the model are averaged; 0: the last weights", low=0
@@ -77,6 +83,7 @@ class RobustHistory(Method):
     def epoch(self, state: State, sets: TrainingSets, s: RobustHistorySettings) -> EpochReport:
         """An epoch with the cost of an ordinary one."""
         from dividemix.algorithm.losses import loss_x
+        from dividemix.methods.mixup import draw_mixing
         from dividemix.methods.ordinary_epoch import ordinary_batches
         from dividemix.methods.prediction_history import HISTORY, remember
         from dividemix.methods.weight_average import follow
@@ -88,20 +95,24 @@ class RobustHistory(Method):
         total = torch.zeros((), device=data.labels.device)
         images = data.augmented(batches, state.views)
         steps = zip(batches, images, _rates(state.epoch, len(batches), s), strict=True)
-        for index, x, rate in state.progress.watch("net 1", steps, len(batches)):
+        for step, (index, x, rate) in enumerate(state.progress.watch("net 1", steps, len(batches))):
             for group in learner.optimizer.param_groups:
                 group["lr"] = rate
-            logits = learner.net(x)
+            is_mixed = soft is not None and s.alpha > 0 and step % 2 == 1
+            partner, lam = draw_mixing(len(index), s.alpha if is_mixed else 0, state.draws)
+            logits = learner.net(torch.lerp(x[partner], x, lam) if is_mixed else x)
             if soft is None:
                 loss = F.cross_entropy(logits, data.labels[index])
             else:
-                loss = loss_x(logits, soft[index.to(soft.device)].to(logits.dtype))
+                target = soft[index.to(soft.device)].to(logits.dtype)
+                loss = loss_x(logits, torch.lerp(target[partner], target, lam))
             learner.descend(loss)
             follow(learner, s.average_epochs * len(batches))
-            if HISTORY not in state.samples:
-                state.samples[HISTORY] = torch.zeros(len(data.labels), logits.shape[1])
-            probs = logits.detach().float().softmax(dim=1).cpu()
-            remember(state.samples[HISTORY], index.cpu(), probs, s.history_decay)
+            if not is_mixed:
+                if HISTORY not in state.samples:
+                    state.samples[HISTORY] = torch.zeros(len(data.labels), logits.shape[1])
+                probs = logits.detach().float().softmax(dim=1).cpu()
+                remember(state.samples[HISTORY], index.cpu(), probs, s.history_decay)
             total += loss.detach()
             state.progress.lap("forward_backward")
         return EpochReport({"loss": [(total / len(batches)).item()]}, figures=figures)
