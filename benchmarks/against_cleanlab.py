@@ -1,12 +1,13 @@
-"""Against cleanlab's whole path, and against ordinary training, on the embedded set.
+"""Against cleanlab's whole path, and against ordinary training, on the embedded set or another one.
 
 Usage, from the root of the repository: python -m benchmarks.against_cleanlab [--seeds N] [--noise KIND:RATE ...]
-[--ways ours cleanlab ordinary]
+[--ways ours cleanlab ordinary] [--settings data=cifar10 root=DIR limit_train=10000 ...] [--path_epochs N]
 
 Ours: the preset `default`, one run: it scores every label and leaves a model. cleanlab's: ordinary training of the same
 network with the same schedule on four fifths of the data, five times, for out-of-sample probabilities; its issue finder
 on them; ordinary training on what it kept. Ordinary: that training on everything. Average precision is that of the
-label scores for truly wrong labels.
+label scores for truly wrong labels. With --path_epochs each of cleanlab's six trainings has so many epochs, so that
+both ways take the same time.
 """
 
 import argparse
@@ -14,11 +15,13 @@ import json
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import yaml
 from cleanlab.filter import find_label_issues
 from cleanlab.rank import get_label_quality_scores
 from numpy.typing import NDArray
@@ -47,6 +50,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--noise", nargs="+", default=list(_NOISES))
     parser.add_argument("--ways", nargs="+", choices=list(_WAYS), default=["ours", "cleanlab"])
+    parser.add_argument("--settings", nargs="*", default=["data=fashion"], metavar="NAME=VALUE")
+    parser.add_argument("--path_epochs", type=int)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     console = Console(highlight=False)
@@ -54,9 +59,11 @@ def main() -> None:
     results: dict[str, dict[str, list[dict[str, float]]]] = {}
     for noise in arguments.noise:
         for seed in range(1, arguments.seeds + 1):
-            job = _job(noise, seed)
+            given = dict(one.split("=", 1) for one in arguments.settings)
+            job = _job({name: yaml.safe_load(value) for name, value in given.items()}, noise, seed)
             for name in arguments.ways:
-                result = _WAYS[name](job)
+                epochs = (arguments.path_epochs if name == "cleanlab" else None) or job.settings.epochs
+                result = _WAYS[name](replace(job, settings=replace(job.settings, epochs=epochs)))
                 results.setdefault(noise, {}).setdefault(name, []).append(result)
                 figures = "  ".join(f"{key} {value:.4g}" for key, value in result.items())
                 console.print(f"{noise} seed {seed} {name}: {figures}", soft_wrap=True)
@@ -65,9 +72,9 @@ def main() -> None:
         arguments.json.write_text(json.dumps(results, indent=2))
 
 
-def _job(noise: str, seed: int) -> Job:
-    """The preset `default` on the embedded set."""
-    return make_plan({"data": "fashion", "noise": noise, "seed": seed}, preset="default").job
+def _job(given: dict[str, Any], noise: str, seed: int) -> Job:
+    """The preset `default` on the data."""
+    return make_plan(given | {"noise": noise, "seed": seed}, preset="default").job
 
 
 def _ours(job: Job) -> dict[str, float]:
