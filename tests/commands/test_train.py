@@ -91,7 +91,7 @@ def test_out_of_memory_is_one_line(capsys: pytest.CaptureFixture[str], monkeypat
         ("planning.prepare.gather", "use smaller images"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"dividemix.{where}", lambda *_: torch.empty(2**60))
+            patch.setattr(f"dividemix.{where}", lambda *_, **__: torch.empty(2**60))
             assert main(["train", *QUICK, "--out", "run", "--overwrite"]) == 2
         error = capsys.readouterr().err
         assert error.startswith("dividemix: error: out of memory: use ")

@@ -174,7 +174,7 @@ def test_a_failing_run_is_reported_and_the_others_continue(tmp_path: Path, train
 
 
 def test_the_cost_counts_the_epochs_that_are_left(tmp_path: Path, trained: list[str]) -> None:
-    """At 0.01 s for each of 100 images: 2 s an epoch with its test, 1 s at the end; half of 5 s is left."""
+    """At 0.01 s for each of 100 images: 2 s an epoch with its test, 2 s at the end; half of 6 s is left."""
     first = toy.toy_plan().runs[0]
     fake_run(first, tmp_path / "runs")
     metrics = tmp_path / "runs" / "first" / "metrics.jsonl"
@@ -182,8 +182,8 @@ def test_the_cost_counts_the_epochs_that_are_left(tmp_path: Path, trained: list[
     (tmp_path / "runs" / "first" / "summary.json").unlink()
     text = io.StringIO()
     training.announce_cost([first], tmp_path / "runs", num_workers=1, num_threads=1, console=toy.quiet_console(text))
-    assert "about 2 s each" in text.getvalue()
-    assert "in all about 2 s with 1 at a time on 1 core each" in text.getvalue()
+    assert "about 3 s each" in text.getvalue()
+    assert "in all about 3 s with 1 at a time on 1 core each" in text.getvalue()
 
 
 @pytest.mark.parametrize(

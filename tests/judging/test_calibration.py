@@ -44,7 +44,7 @@ def test_ninety_percent_sure_is_right_nine_times_in_ten(temperature: float) -> N
     case = drawn(temperature)
     found = calibrate(case["probs"], case["labels"], case["clean_prob"], np.arange(0, N, 3))
     assert found.temperature == pytest.approx(1 / temperature, rel=0.2)
-    assert unreliability(found.wrong_prob, case["is_wrong"]) < 0.02
+    assert unreliability(found.wrong_prob, case["is_wrong"]) < 0.025
     if temperature != 1.0:
         joint = case["probs"] * NOISE.T[case["labels"]]  # without a temperature
         without = 1 - joint[np.arange(N), case["labels"]] / joint.sum(axis=1)
@@ -95,6 +95,7 @@ def test_each_probability_is_bayes_rule() -> None:
     case = drawn(2.0)
     found = calibrate(case["probs"], case["labels"], case["clean_prob"], np.arange(0, N, 2))
     matrix = noise_matrix(case["probs"], case["labels"], case["clean_prob"])
+    matrix = calibration._fitted(case["probs"][::2], case["labels"][::2], matrix)
     assert found.temperature is not None
     for i in range(0, N, 998):  # held out; the odds of the others have another factor
         powers = [float(p) ** (1 / found.temperature) for p in case["probs"][i]]
@@ -113,29 +114,37 @@ def test_labels_that_were_learned_by_heart_are_doubted_as_much_as_held_out_ones(
     hidden = calibrate(probs, case["labels"], case["clean_prob"], np.arange(N))  # as if all were held out
     num_wrong = case["is_wrong"].sum()
     assert hidden.expected < 0.85 * num_wrong
-    assert found.expected == pytest.approx(num_wrong, rel=0.07)
+    assert found.expected == pytest.approx(num_wrong, rel=0.1)
     assert found.wrong_prob[is_seen].mean() == pytest.approx(found.wrong_prob[~is_seen].mean(), abs=0.005)
 
 
-def test_seen_and_held_out_samples_each_get_other_odds_by_one_factor() -> None:
-    """With 100 held-out samples of deviation d a mean moves by 0.05^2 / (0.05^2 + d^2 / 100) of the way."""
+def test_seen_samples_get_other_odds_by_one_factor() -> None:
+    """With 100 held-out samples of deviation d the mean moves by 0.05^2 / (0.05^2 + d^2 / 100) of the difference."""
     rng = np.random.default_rng(0)
     before, unseen = rng.random(500) ** 2, np.arange(100)
     before[unseen] = rng.random(100)
-    after = calibration._with_share(before, unseen, 0.6)
-    belief = 0.0025 / (0.0025 + np.mean((before[unseen] - before[unseen].mean()) ** 2) / 100)
-    for group in (slice(0, 100), slice(100, 500)):
-        old, new = before[group], after[group]
-        assert new.mean() == pytest.approx(old.mean() + belief * (0.6 - old.mean()))
-        factors = new / (1 - new) / (old / (1 - old))
-        assert factors == pytest.approx(factors[0])
+    after = calibration._as_held_out(before, unseen)
+    assert np.array_equal(after[unseen], before[unseen])
+    seen, moved, held_out = before[100:], after[100:], before[unseen]
+    belief = 0.0025 / (0.0025 + np.mean((held_out - held_out.mean()) ** 2) / 100)
+    assert moved.mean() == pytest.approx(seen.mean() + belief * (held_out.mean() - seen.mean()))
+    factors = moved / (1 - moved) / (seen / (1 - seen))
+    assert factors == pytest.approx(factors[0])
 
 
-def test_the_share_is_in_the_middle_of_two_estimates() -> None:
-    """1 : 9 and 9 : 1 are as far from 1 : 1; nothing is infinitely far."""
-    assert calibration._middle(0.1, 0.9) == pytest.approx(0.5)
-    assert calibration._middle(0.2, 0.2) == pytest.approx(0.2)
-    assert 0.0 < calibration._middle(0.0, 0.5) < 0.01
+def test_held_out_labels_tell_the_matrix_though_the_opinion_knows_no_noise() -> None:
+    """The opinion believes every label. A few steps of EM bring the matrix to less than half of the distance."""
+    case = drawn(1.0)
+    opinion = np.full(N, 0.999)
+    before = noise_matrix(case["probs"], case["labels"], opinion)
+    assert np.abs(before - NOISE).max() > 0.3
+    unseen = np.arange(0, N, 2)
+    after = calibration._fitted(case["probs"][unseen], case["labels"][unseen], before)
+    assert np.abs(after - NOISE).max() < 0.5 * np.abs(before - NOISE).max()
+    found = calibrate(case["probs"], case["labels"], opinion, unseen)
+    num_wrong = case["is_wrong"].sum()
+    assert 0.7 * num_wrong < found.expected < 1.1 * num_wrong
+    assert found.expected > 2 * calibrate(case["probs"], case["labels"], opinion, np.arange(N)).expected  # no EM
 
 
 def test_sure_and_right_labels_are_hardly_suspected() -> None:

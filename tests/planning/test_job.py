@@ -98,7 +98,7 @@ def test_values_are_flat_and_complete() -> None:
     expected |= {"holdout": 0.0, "weights": None, "trusted": None, "image_root": None}
     expected |= {"limit_test": None, "imbalance": None, "annotators": None, "annotator_column": None}
     expected |= {"labels": None, "test_labels": None, "features_column": None, "encoder": None, "text_column": None}
-    expected |= {"pretrained": False, "finetune": False, "max_tokens": 128}
+    expected |= {"test_epochs": True, "pretrained": False, "finetune": False, "max_tokens": 128}
     expected |= {"target": None, "numeric": None, "categorical": None, "drop_columns": None, "key": None}
     assert job.values() == {**expected, "method": "cross_entropy", **dataclasses.asdict(job.settings)}
     assert yaml.safe_load(job.to_yaml()) == {"format": 2} | job.values()

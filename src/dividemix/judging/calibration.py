@@ -1,14 +1,11 @@
 """How sure it is that a label is wrong: "90 %" should be right nine times in ten. True labels are not needed.
 
 Samples that were held out have noisy labels that no network has seen. The networks' predictions, sharpened or softened
-by a temperature, must explain these labels through a noise matrix, which follows from the method's opinion. The
-temperature is that under which the held-out labels are likeliest. Then Bayes' rule gives the probability that each
-label is wrong. Without held-out samples, the method's opinion is taken as it is.
-
-How many labels are wrong is estimated twice, both times from the held-out samples. With a noise matrix that all samples
-tell it is too low: networks believe the labels that they were trained on. With one that the held-out samples tell alone
-it is too high: mistakes of the networks look like wrong labels. The odds of all probabilities are changed such that the
-expected share of wrong labels is in the middle.
+by a temperature, must explain these labels through a noise matrix: temperature and matrix are those under which the
+held-out labels are likeliest (EM, from the matrix of the opinion of the method). Then Bayes' rule gives the
+probability that each label is wrong. Networks believe the labels that they were trained on too much, so the odds of
+these samples get a factor: the share of wrong labels among them is that among the held-out samples. Without held-out
+samples, the method's opinion is taken as it is.
 
 Shapes: N samples, n of them held out, C classes.
 """
@@ -30,6 +27,8 @@ _MOST = 5000  # held-out samples that are used: more change nothing but the time
 _BLOCK = 4_000_000  # numbers in a block of predictions
 _TEMPERATURES = np.exp(np.linspace(np.log(0.2), np.log(5.0), 81))
 _SEEN = 0.05  # deviation of the share of wrong labels among seen samples from that among held-out ones, beforehand
+_ROUNDS = 10  # of EM
+_PRIOR = 10.0  # held-out samples of a class that count as much as all opinions
 _SPREAD = 0.3  # of the temperature's logarithm around 0 before any label is seen: a few hundred labels tell little
 # Deviation of the logarithm of an expected number of wrong labels from that of the true one, as seen with noise that we
 # made (LOG.md). The noise does not follow a matrix exactly, and hard samples look like wrong labels.
@@ -74,12 +73,10 @@ def calibrate(
         return Calibration(opinion, *_bounds(opinion), None)
     some = unseen[:: -(-len(unseen) // _MOST)]
     matrix = noise_matrix(probs, labels, 1 - opinion)
-    temperature = _temperature(probs[some], labels[some], matrix)
-    wrong_prob = _wrong(probs, labels, matrix, temperature)
     if len(unseen) < len(labels):
-        too_low = float(wrong_prob[some].mean())
-        too_high = float(_wrong_by_themselves(probs[some], labels[some], opinion[some]).mean())
-        wrong_prob = _with_share(wrong_prob, unseen, _middle(too_low, too_high))
+        matrix = _fitted(probs[some], labels[some], matrix)
+    temperature = _temperature(probs[some], labels[some], matrix)
+    wrong_prob = _as_held_out(_wrong(probs, labels, matrix, temperature), unseen)
     wrong_prob = weighed(wrong_prob, evidence)
     low, high = _bounds(wrong_prob)
     other = float(opinion.sum())  # an estimate that is wrong in other ways
@@ -106,10 +103,19 @@ def _temperature(probs: NDArray[np.float32], labels: Labels, matrix: Floats) -> 
     return float(_TEMPERATURES[np.argmax([_score(probs, labels, matrix, one) for one in _TEMPERATURES])])
 
 
-def _middle(first: float, second: float) -> float:
-    """The probability whose odds are the geometric mean of those of two."""
-    first, second = (min(max(one, 1e-6), 1 - 1e-6) for one in (first, second))
-    return 1 / (1 + math.sqrt((1 - first) * (1 - second) / (first * second)))
+def _fitted(probs: NDArray[np.float32], labels: Labels, matrix: Floats) -> Floats:
+    """The noise matrix under which held-out labels (n,) are likelier than under the given one: a few steps of EM.
+
+    For each class the given matrix counts as much as a few samples.
+    """
+    fitted = matrix
+    for _ in range(_ROUNDS):
+        joint = _softened(probs, _temperature(probs, labels, fitted)) * fitted.T[labels]
+        joint /= joint.sum(axis=1, keepdims=True)
+        counts = _PRIOR * matrix
+        np.add.at(counts.T, labels, joint)
+        fitted = counts / counts.sum(axis=1, keepdims=True)
+    return fitted
 
 
 def _score(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperature: float) -> float:
@@ -129,24 +135,19 @@ def _wrong(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperatu
     return wrong.clip(0.0, 1.0)
 
 
-def _wrong_by_themselves(probs: NDArray[np.float32], labels: Labels, opinion: Floats) -> Floats:
-    """`_wrong` of held-out samples (n,), by a matrix and a temperature that they alone tell."""
-    matrix = noise_matrix(probs, labels, 1 - opinion)
-    return _wrong(probs, labels, matrix, _temperature(probs, labels, matrix))
+def _as_held_out(wrong_prob: Floats, unseen: Labels) -> Floats:
+    """The probabilities (N,) with other odds for samples that were seen, all times one factor.
 
-
-def _with_share(wrong_prob: Floats, unseen: Labels, share: float) -> Floats:
-    """The probabilities (N,) with a mean of `share`: the odds of the samples that are held out all have one factor.
-
-    Those of the others have another one. Few held-out samples are believed in part, as what they say is partly chance.
+    With it their mean is that of the held-out samples; of few held-out samples the mean is believed in part.
     """
     is_seen = np.ones(len(wrong_prob), dtype=bool)
     is_seen[unseen] = False
-    belief = _SEEN**2 / (_SEEN**2 + wrong_prob[unseen].var() / len(unseen))
+    if not is_seen.any():
+        return wrong_prob
+    held_out, seen = wrong_prob[unseen], wrong_prob[is_seen]
+    belief = _SEEN**2 / (_SEEN**2 + held_out.var() / len(held_out))
     moved = wrong_prob.copy()
-    for group in (~is_seen, is_seen):
-        before = float(wrong_prob[group].mean())
-        moved[group] = _with_mean(wrong_prob[group], before + belief * (share - before))
+    moved[is_seen] = _with_mean(seen, float(seen.mean() + belief * (held_out.mean() - seen.mean())))
     return moved
 
 

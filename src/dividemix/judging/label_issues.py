@@ -81,13 +81,12 @@ class LabelIssues:
 
     @cached_property
     def is_label_issue(self) -> NDArray[np.bool_]:
-        """(N,): where the clean probability, together with the votes, is below a half, and another label is predicted.
+        """(N,): where the label is more likely wrong than right, and another one is predicted.
 
         Both conditions are needed: a hard sample has a large loss, too, though the networks agree with its label. The
         limit does not follow tau: training may keep a label that a person should look at.
         """
-        is_doubted = weighed(1 - self.clean_prob.mean(axis=0), self.evidence) > 0.5
-        issue: NDArray[np.bool_] = is_doubted & (self.predicted != self.labels)
+        issue: NDArray[np.bool_] = (self.calibration.wrong_prob > 0.5) & (self.predicted != self.labels)
         return issue
 
     @cached_property

@@ -129,7 +129,7 @@ class RobustHistory(Method):
         matrix = state.buffers[_MATRIX].cpu() if _MATRIX in state.buffers else anchor_matrix(seen.pred_probs)
         posterior = true_label_probs(seen.pred_probs.clamp(min=1e-12).log(), labels, matrix.clamp(min=1e-12))
         clean_prob = posterior.gather(1, labels[:, None]).T.double().clamp(0, 1)
-        return Judgement(posterior, seen.losses.double(), clean_prob, sample_probs=seen.pred_probs)
+        return Judgement(seen.pred_probs, seen.losses.double(), clean_prob, sample_probs=seen.pred_probs)
 
 
 def _rates(epoch: int, num_steps: int, s: RobustHistorySettings) -> list[float]:
