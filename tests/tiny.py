@@ -87,13 +87,18 @@ def start(
     """A state before the first epoch; of tiny nets unless others are given."""
     nets = tiny_nets(num_nets=method.num_nets(s)) if nets is None else nets
     state = State.start(nets, s, scale_loss=scale_loss)
-    loop.start(method, state, TrainingSets(data), s)
+    loop.start(method, state, sets_for(method, data), s)
     return state
 
 
 def fit(method: Method, state: State, data: TinyData, s: MethodSettings) -> Iterator[EpochReport]:
     """Train from the state on."""
-    return loop.fit(method, state, TrainingSets(data), s)
+    return loop.fit(method, state, sets_for(method, data), s)
+
+
+def sets_for(method: Method, data: TinyData) -> TrainingSets:
+    """The data, and six samples with trusted labels if the method needs some."""
+    return TrainingSets(data, TinyData(6, seed=1, noise=0.0) if method.needs_trusted else None)
 
 
 def copied(named: Weights) -> Weights:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from dividemix.judging.records import EpochRow
+from dividemix.methods import find_method
 from dividemix.planning.job import Job, known_to
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
@@ -51,9 +52,13 @@ def save_toy(folder: Path, **changes: Any) -> Path:
 
 
 def toy_job(folder: Path, **changes: Any) -> Job:
-    """A job on the folder's toy.npz, which is made if it is absent, with other settings where they are named."""
+    """A job on the folder's toy.npz, which is made if it is absent, with other settings where they are named.
+
+    A method that needs trusted labels gets those of the test samples.
+    """
     data = folder / "toy.npz" if (folder / "toy.npz").exists() else save_toy(folder)
-    settings = known_to(changes.get("method", "dividemix"), SETTINGS)
+    method = changes.get("method", "dividemix")
+    settings = known_to(method, SETTINGS) | ({"trusted": str(data)} if find_method(method).needs_trusted else {})
     return Job.of({"data": str(data), "noise": "symmetric:0.4"} | settings | changes)
 
 

@@ -79,9 +79,7 @@ def test_a_run_in_the_middle_is_not_extended(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "method", [name for name, method in METHODS.items() if not (method.needs_trusted or method.needs_vectors)]
-)
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.needs_vectors])
 def test_every_method_can_be_extended(tmp_path: Path, method: str) -> None:
     """The loop refuses losses and weights that are not finite."""
     run = trained(tmp_path / "run", toy_job(tmp_path, epochs=8, method=method, batch_size=4))
