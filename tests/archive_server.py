@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from dividemix.data.cifar_archives import Archive
+from dividemix.data.archives import Archive
 
 
 def packed(folder: str, files: dict[str, bytes]) -> bytes:

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 from test_cifar import LAYOUTS, ROWS, as_file, made, pack, write_tree
 
+from dividemix.data.archives import Archive
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.check import Checked, check
-from dividemix.data.cifar_archives import Archive
 
 
 def states(checked: Checked) -> dict[str, str]:

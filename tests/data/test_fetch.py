@@ -18,8 +18,8 @@ from archive_server import Site, describe, packed, serving
 from injected import dying, full_disk
 from test_cifar import LAYOUTS, same, write_tree
 
+from dividemix.data.archives import Archive
 from dividemix.data.builtin import BUILT_IN
-from dividemix.data.cifar_archives import Archive
 from dividemix.data.fetch import fetch
 from dividemix.data.readers import read_source
 from dividemix.data.readers.cifar import CIFARS
@@ -388,5 +388,16 @@ def test_the_official_files_are_those_that_the_reader_reads() -> None:
         assert (archive.name, archive.folder) == (layout.archive, layout.folder)
         assert set(layout.files) < set(archive.md5)
         assert archive.url == f"https://www.cs.toronto.edu/~kriz/{layout.archive}"
-        assert len(archive.sha256) == 64
-        assert all(len(digest) == 32 for digest in archive.md5.values())
+
+
+@pytest.mark.parametrize("name", [name for name, entry in BUILT_IN.items() if entry.archive])
+def test_an_archive_has_checksums_of_their_length_and_is_named_in_the_layout(name: str) -> None:
+    """Where fetch finds the archive already, it unpacks nothing: the reader must read it packed."""
+    archive = BUILT_IN[name].archive
+    assert archive is not None
+    assert archive.name.endswith(".tar.gz")
+    assert len(archive.sha256) == 64
+    assert archive.md5
+    assert all(len(digest) == 32 for digest in archive.md5.values())
+    assert f"DIR/{archive.name}" in BUILT_IN[name].layout
+    assert f"DIR/{archive.folder}/" in BUILT_IN[name].layout

@@ -6,7 +6,7 @@ Functions are named by references, "module:function", which `pkgutil.resolve_nam
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dividemix.data.cifar_archives import CIFAR10, CIFAR100, Archive
+from dividemix.data.archives import CIFAR10, CIFAR100, Archive
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from dividemix.data.cifar_archives import Archive
+from dividemix.data.archives import Archive
 from dividemix.errors import InputError
 from dividemix.lock import exclusive
 

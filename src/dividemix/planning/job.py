@@ -44,7 +44,7 @@ class Job(Settings):
     test: str | None = setting(None, "samples to test on: a second folder or file of the same kinds", "DATA")
     test_labels: str | None = setting(None, "the labels of a test set that is an .npy file: as labels", "FILE")
     trusted: str | None = setting(None, "images with right labels, only for methods that use them: as test", "DATA")
-    root: str | None = setting(None, "the folder, or for CIFAR the archive, that contains a built-in data set", "DIR")
+    root: str | None = setting(None, "the folder with the files of a built-in data set, or its packed archive", "DIR")
     path_column: str = setting("path", "the table's column of image paths", "NAME")
     label_column: str = setting("label", "the table's column of labels", "NAME")
     image_root: str | None = setting(

@@ -1,4 +1,4 @@
-"""The official CIFAR archives: URLs, sizes, checksums, and the files to unpack. No numpy or torch import."""
+"""The archives that `dividemix data fetch` downloads: URLs, sizes, checksums, files. No numpy or torch import."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ class Archive:
     """A .tar.gz with one folder of files."""
 
     url: str
-    size: int  # In bytes
-    sha256: str
-    folder: str
+    size: int  # Of the archive, in bytes
+    sha256: str  # Of the archive
+    folder: str  # The folder inside
     md5: dict[str, str]  # Name -> checksum of the files to unpack; other files in the archive are not unpacked
 
     @property
@@ -19,8 +19,8 @@ class Archive:
         return self.url.rpartition("/")[2]
 
 
-# The site publishes MD5 (c58f30108f718f92721af3b95e74349a and eb9058c3a382ffc7106e4002c42a8d85). Keras checks the same
-# files by these SHA-256.
+# The site of CIFAR publishes MD5 (c58f30108f718f92721af3b95e74349a, eb9058c3a382ffc7106e4002c42a8d85). Keras checks the
+# same files by these SHA-256.
 CIFAR10 = Archive(
     url="https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
     size=170_498_071,
