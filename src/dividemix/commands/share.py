@@ -3,19 +3,20 @@
 import argparse
 from pathlib import Path
 
-HELP = "write a run's label issues for Label Studio, FiftyOne, Argilla, Hugging Face datasets or cleanlab"
-EPILOG = """\
-Decide in the tool, export, and give the export to dividemix relabel DATA EXPORT. label-studio and argilla get the
+from dividemix.relabel.tools import FLAGGED_ONLY, TITLES, TOOLS, listed
+
+HELP = f"write a run's label issues for {listed(TITLES, 'or')}"
+EPILOG = f"""\
+Decide in the tool, export, and give the export to dividemix relabel DATA EXPORT. {listed(FLAGGED_ONLY, "and")} get the
 flagged samples, the others all of them."""
-_TOOLS = ("label-studio", "fiftyone", "argilla", "datasets", "datalab")
 
 
 def add(share: argparse.ArgumentParser) -> None:
     """Add the flags of share."""
     share.add_argument("run", metavar="RUN", type=Path, help="the directory of a finished run")
-    share.add_argument("--to", choices=_TOOLS, required=True, help="the tool")
+    share.add_argument("--to", choices=TOOLS, required=True, help="the tool")
     share.add_argument("--out", metavar="FILE", type=Path, help="the file to write [in RUN, with the name of the tool]")
-    share.add_argument("--all", action="store_true", help="every sample, also with label-studio and argilla")
+    share.add_argument("--all", action="store_true", help=f"every sample, also with {listed(FLAGGED_ONLY, 'and')}")
     share.add_argument("--data", metavar="DATA", help="where the data is now [where it was when the run was trained]")
     url = "text before the path of each image, such as https://host/photos/ [label-studio: /data/local-files/?d=]"
     share.add_argument("--image_url", metavar="TEXT", help=url)

@@ -1,24 +1,19 @@
 """Read decisions from any file that has some: corrections of the report, or an export of another tool."""
 
-from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from dividemix.errors import InputError
-from dividemix.relabel import argilla_records, fiftyone_samples, label_studio
 from dividemix.relabel.corrections import Correction, read_corrections
 from dividemix.relabel.decision_table import read_decision_table
 from dividemix.relabel.hugging_face import is_saved_to_disk, read_dataset
+from dividemix.relabel.tools import TOOLS, WITH_JSON, listed
 from dividemix.stored import MAX_BYTES, parse_json, read_bytes
 
-_JSON: tuple[tuple[Callable[[Any], bool], Callable[[Path, Any], list[Correction]]], ...] = (
-    (label_studio.is_export, label_studio.decisions),
-    (fiftyone_samples.is_export, fiftyone_samples.decisions),
-    (argilla_records.is_export, argilla_records.decisions),
-)
 _KNOWN = (
     "corrections.csv of the report, a .csv or .parquet table with a column corrected_label,"
-    " or the JSON export of Label Studio, FiftyOne or Argilla"
+    f" or the JSON export of {listed(WITH_JSON, 'or')}"
 )
 
 
@@ -43,7 +38,9 @@ def read_decisions(file: Path) -> list[Correction]:
 
 def _of_json(file: Path) -> list[Correction]:
     content: Any = parse_json(read_bytes(file, MAX_BYTES), Any, str(file))
-    for is_export, decisions in _JSON:
-        if is_export(content):
-            return decisions(file, content)
+    for reference in filter(None, (tool.json for tool in TOOLS.values())):
+        module = resolve_name(reference)
+        if module.is_export(content):
+            decided: list[Correction] = module.decisions(file, content)
+            return decided
     raise InputError(f"{file}: has no decisions that can be recognised: give {_KNOWN}")

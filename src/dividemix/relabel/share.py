@@ -1,35 +1,12 @@
 """Write the label issues of a run in the format of another tool."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 
 from dividemix import atomic
 from dividemix.errors import InputError
-from dividemix.relabel.argilla_records import write_records
-from dividemix.relabel.decision_table import write_datalab
-from dividemix.relabel.fiftyone_samples import write_samples
-from dividemix.relabel.hugging_face import write_dataset
-from dividemix.relabel.label_studio import write_tasks
-from dividemix.relabel.shared import Content, Shared, read_shared
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tool:
-    """How a tool is served: a function from samples, and what stands before an image's path, to files by extension."""
-
-    write: Callable[[Shared, str | None], dict[str, Content]]
-    flagged_only: bool  # whether people of this tool look at every sample they are given
-    takes_url: bool = True
-
-
-TOOLS = {
-    "label-studio": Tool(write=write_tasks, flagged_only=True),
-    "fiftyone": Tool(write=write_samples, flagged_only=False),
-    "argilla": Tool(write=write_records, flagged_only=True),
-    "datasets": Tool(write=write_dataset, flagged_only=False, takes_url=False),
-    "datalab": Tool(write=write_datalab, flagged_only=False, takes_url=False),
-}
+from dividemix.relabel.shared import Content, read_shared
+from dividemix.relabel.tools import TOOLS
 
 
 def share(
@@ -54,7 +31,7 @@ def share(
     if image_url is not None and not chosen.takes_url:
         raise InputError(f"image_url is {image_url!r}: {tool} has no addresses of images: leave it out")
     shared = read_shared(run, flagged_only=chosen.flagged_only and not every, data=data)
-    contents = chosen.write(shared, image_url)
+    contents: dict[str, Content] = resolve_name(chosen.write)(shared, image_url)
     first = next(iter(contents))
     out = run / f"{tool}{first}" if out is None else out
     if out.suffix.lower() != first:
