@@ -160,7 +160,7 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     ),
     "unknown device": (flags("--device", "abacus"), "device 'abacus' is not available"),
     "unknown noise kind": (flags("--noise", "gauss:0.5"), "noise 'gauss:0.5' is unknown: use .*symmetric:RATE"),
-    "noise without its map": (flags("--noise", "asymmetric:0.4"), "no map of similar classes"),
+    "noise without its map": (flags("--noise", "asymmetric:0.4"), "does not say which classes are similar"),
     "rate above one": (
         flags("--noise", "symmetric:1.5"),
         "rate of symmetric noise is 1.5: must be a number from 0 to 1",

@@ -151,7 +151,9 @@ def _other_class(task: _Task, rng: np.random.Generator) -> Labels:
 def _similar_class(task: _Task, rng: np.random.Generator) -> Labels:
     """The class that each class is mistaken for; without one, samples keep their label, though they count as chosen."""
     if task.similar is None:
-        raise InputError("asymmetric noise: this data set has no map of similar classes; use pair_flip or matrix")
+        raise InputError(
+            "asymmetric noise: this data set does not say which classes are similar; use pair_flip or matrix"
+        )
     target, last = np.arange(task.num_classes), task.num_classes - 1
     for source, mistaken_for in task.similar.items():
         if not (0 <= source <= last and 0 <= mistaken_for <= last):
