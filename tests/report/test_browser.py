@@ -25,6 +25,7 @@ from dividemix.relabel.corrections import read_corrections
 from dividemix.relabel.relabel import Relabelled, relabel
 from dividemix.relabel.stored_review import Sample, StoredReview
 from dividemix.report.content import PageContent
+from dividemix.report.data_map import data_map
 from dividemix.report.page import render
 from dividemix.report.pictures import Pictures
 from dividemix.report.review_server import ReviewServer
@@ -343,6 +344,27 @@ def test_a_run_without_epochs_paths_pictures_or_flags(browser: Any, open_page: C
     press(browser, "c", "no such class")
     assert browser.find_element(By.ID, "choose-options").text == "No class name contains this."
     press(browser, Keys.ESCAPE)
+
+
+def test_the_map_of_vectors_is_coloured_by_the_given_or_the_suggested_label(
+    browser: Any, open_page: Callable[..., None]
+) -> None:
+    content = invented_content(np.arange(60) % 3, ("cat", "dog", "owl"))
+    vectors = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    open_page(dataclasses.replace(content, map=data_map(vectors, content.is_issue)), lambda i: None)
+    assert "Map" in [link.text for link in browser.find_elements(By.CSS_SELECTOR, "nav a")]
+    dots = browser.find_elements(By.CSS_SELECTOR, "#map .data-map circle")
+    suspects = [dot for dot in dots if dot.get_attribute("class") == "suspect"]
+    assert (len(dots), len(suspects)) == (60, int(content.is_issue.sum()))
+    assert [name.text for name in browser.find_elements(By.CSS_SELECTOR, "#map .map-key .name")] == [
+        "cat",
+        "dog",
+        "owl",
+    ]
+    given = [dot.get_attribute("fill") for dot in dots]
+    browser.find_elements(By.CSS_SELECTOR, "#map .map-colour input")[1].click()
+    changed = sum(dot.get_attribute("fill") != colour for dot, colour in zip(dots, given, strict=True))
+    assert changed == int((content.probs.argmax(axis=1) != content.labels).sum()) > 0
 
 
 @pytest.mark.parametrize("num_divided", [None, 40])

@@ -1,7 +1,10 @@
 // A map of samples that are vectors, in two dimensions. The page has this section only for such data.
 
 function showMap() {
-  if (!DATA.map) return;
+  if (!DATA.map) {
+    dropSection("map");
+    return;
+  }
   const { points, given, suggested, flagged, share } = DATA.map;
   const dots = points.map(([x, y], i) => {
     const words = flagged[i] ? `given ${className(given[i])}, suggested ${className(suggested[i])}` : className(given[i]);
@@ -17,22 +20,16 @@ function showMap() {
     return h("label", {}, input, ` ${text}`);
   });
   colours(given);
-  const section = h(
-    "section",
-    { id: "map", "aria-labelledby": "map-title" },
-    h("h2", { id: "map-title" }, "Map of the data"),
-    h("p", { class: "lead" }, `${count(points.length)} samples by the two main directions of their vectors, which have `
-      + `${percent(share)} of the variance. Suspects have a ring. One that is among samples of another colour is worth a look.`),
-    h("div", { class: "map-colour", role: "group", "aria-label": "Colour of the map" }, "Colour: ", ...choices),
-    picture,
-    DATA.classes.length <= 30
-      ? h("p", { class: "key map-key" }, ...DATA.classes.map((text, label) =>
-          h("span", {}, svg("svg", { viewBox: "0 0 10 10", width: 12, height: 12, "aria-hidden": "true" },
-            svg("circle", { cx: 5, cy: 5, r: 5, fill: mapColour(label) })), " ", name(text))))
-      : null,
+  const section = $("#map");
+  $(".lead", section).append(`${count(points.length)} samples by the two main directions of their vectors, which have `
+    + `${percent(share)} of the variance. Suspects have a ring. One that is among samples of another colour is worth a look.`);
+  $(".map-colour", section).append("Colour: ", ...choices);
+  section.append(picture);
+  if (DATA.classes.length <= 30) section.append(
+    h("p", { class: "key map-key" }, ...DATA.classes.map((text, label) =>
+      h("span", {}, svg("svg", { viewBox: "0 0 10 10", width: 12, height: 12, "aria-hidden": "true" },
+        svg("circle", { cx: 5, cy: 5, r: 5, fill: mapColour(label) })), " ", name(text)))),
   );
-  $("#training").before(section);
-  $('nav a[href="#training"]').before(h("a", { href: "#map" }, "Map"), " ");
 }
 
 /** A colour for a class: hues far from each other for neighbours, readable on light and on dark. */
