@@ -56,7 +56,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an impossible date
         raise InputError(f"{path}: not YAML: {' '.join(str(error).split()) or type(error).__name__}") from error
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-        raise InputError(f"{path}: not a settings file: it needs lines such as 'epochs: 20', like a run's config.yaml")
+        raise InputError(f"{path}: not a settings file: it must have lines such as 'epochs: 20'")
     return values
 
 

@@ -32,7 +32,10 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["table1", "--lambda_u", "2"], "unknown flag --lambda_u: see dividemix reproduce --help"),  # it is train's
         (["table1", "table2"], "unexpected argument 'table2': see dividemix reproduce --help"),
         (["table1", "--weights", "a.pth"], "--weights a.pth: table1 at mini scale starts from none"),
-        (["table8", "--root", "here"], "here: no such file or folder; --root must be cifar-10-python.tar.gz"),
+        (
+            ["table8", "--root", "here"],
+            "here: no such file or folder; --root must be a folder with cifar-10-python.tar.gz",
+        ),
         (["table8", "--root", "here"], "dividemix data fetch cifar10 --root DIR downloads it"),
         (["table4", "--scale", "paper", "--root", "here"], "here: no such folder; --root must be the folder with"),
     ],

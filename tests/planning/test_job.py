@@ -154,9 +154,9 @@ def test_wrong_settings_are_reported_in_one_line(values: dict[Any, Any], message
     [
         (None, "No such file"),
         (b"\xff\xfe\x00", "not YAML"),
-        (b"", "not a settings file: it needs lines"),
-        (b"- a\n- b\n", "not a settings file: it needs lines"),
-        (b"just words", "not a settings file: it needs lines"),
+        (b"", "not a settings file: it must have lines"),
+        (b"- a\n- b\n", "not a settings file: it must have lines"),
+        (b"just words", "not a settings file: it must have lines"),
         (b"lr: [1", "not YAML"),
         (b"lr: !!python/object/apply:os.getcwd []", "not YAML"),
         (b"noise: 2020-13-45", "not YAML"),

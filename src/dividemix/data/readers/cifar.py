@@ -61,10 +61,9 @@ class Cifar:
     @property
     def expected(self) -> str:
         """What the root may be, in words."""
-        archives = " or ".join(layout.archive for layout in self.layouts)
-        folders = " or ".join(layout.folder for layout in self.layouts)
+        *others, last = (name for layout in self.layouts for name in (layout.archive, layout.folder))
         fetch = f"dividemix data fetch {self.name} --root DIR"
-        return f"{archives}, a folder that contains it, or the unpacked {folders} ({fetch} downloads it)"
+        return f"a folder with {', '.join(others)} or {last}, or one of these; {fetch} downloads it"
 
 
 def _read(cifar: Cifar, root: Path | None) -> Source:
