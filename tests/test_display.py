@@ -48,7 +48,8 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"), [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3599.6, "1:00:00"), (7384, "2:03:04")]
+    ("seconds", "shown"),
+    [(0, "0:00"), (59.4, "0:59"), (59.6, "1:00"), (3599.6, "1:00:00"), (7384, "2:03:04"), (6e7, "694 days")],
 )
 def test_clock(seconds: float, shown: str) -> None:
     assert display.clock(seconds) == shown

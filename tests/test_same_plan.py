@@ -1,4 +1,4 @@
-"""One planner behind every face: the command line and dividemix.train against each other, on ten requests.
+"""One planner behind every face: the command line and dividemix.train against each other, on fifteen requests.
 
 Compared are the settings, the choices with their reasons, and the name of the run, as both give them to Run.create.
 """
@@ -29,6 +29,11 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "your own data": {"data": "toy.npz"},
     "your own data, settings given": {"data": "toy.npz", "epochs": 7, "net_width": 4, "batch_size": 8, "flip": False},
     "your own data, imbalanced": {"data": "imbalanced/toy.npz", "holdout": 0.0, "device": "cpu"},
+    "vectors": {"data": "vectors.npz"},
+    "vectors, a network": {"data": "vectors.npz", "net": "mlp", "epochs": 2},
+    "texts": {"data": "news.csv", "text_column": "text", "encoder": "tfidf"},
+    "texts, a setting of robust": {"data": "news.csv", "text_column": "text", "encoder": "tfidf", "lambda_u": 5.0},
+    "rows": {"data": "people.csv", "target": "risk"},
     "your own data, the paper's method": {"data": "toy.npz", "method": "dividemix", "noise": "pair_flip:0.25"},
 }
 
@@ -51,6 +56,11 @@ def _workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working directory with data, of which some has classes of different sizes."""
     monkeypatch.chdir(tmp_path)
     save_toy(tmp_path)
+    labels = np.arange(60) % 3
+    np.savez(tmp_path / "vectors.npz", features=np.eye(3, 5, dtype=np.float32)[labels], labels=labels)
+    news = [f"{word} {word} number {row},{word}" for row in range(20) for word in ("cats", "dogs", "owls")]
+    (tmp_path / "news.csv").write_text("\n".join(["text,label", *news]))
+    (tmp_path / "people.csv").write_text("\n".join(["age,risk", *(f"{row % 7},{row % 2}" for row in range(60))]))
     (tmp_path / "imbalanced").mkdir()
     save_toy(tmp_path / "imbalanced", y_train=np.where(np.arange(40) < 30, 0, np.arange(40) % 4))
 

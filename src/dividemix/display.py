@@ -15,8 +15,9 @@ from dividemix.methods import find_method
 from dividemix.report.of_run import write_report
 from dividemix.runs.run import Run
 from dividemix.runs.tracking import tracked
-from dividemix.time_left import Stopwatch, seconds_left, share_done
+from dividemix.time_left import Stopwatch, seconds_left, share_done, span
 
+_DAYS = 4 * 86_400  # seconds from which hours and minutes are noise
 console = Console(highlight=False, markup=False, emoji=False)
 
 
@@ -65,7 +66,9 @@ def epoch_line(run: Run, row: EpochRow) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as 1:05 or 2:03:04."""
+    """Seconds as 1:05 or 2:03:04, and more than four days in words."""
+    if seconds >= _DAYS:
+        return span(seconds)
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -26,7 +26,8 @@ from dividemix.methods.loop import fit
 from dividemix.methods.method import EpochReport, TrainingSets
 from dividemix.nets.given import named_for_now
 from dividemix.planning.choices import as_settings
-from dividemix.planning.defaults import for_vectors, method_for_vectors, net_for
+from dividemix.planning.default_method import method_for_vectors
+from dividemix.planning.defaults import for_vectors, net_for
 from dividemix.planning.job import Job, known_to
 from dividemix.planning.lengths import warmup_for
 from dividemix.planning.plan import make_draft

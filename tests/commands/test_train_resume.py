@@ -3,6 +3,7 @@
 import contextlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from toys import save_toy, settled, toy_arrays
 from workshop import QUICK, fail, succeed, tree_here
@@ -72,3 +73,17 @@ def test_flags_of_a_resumed_run_mean_what_its_method_means() -> None:
     own = ["toy.npz", "--method", "joint_optim", "--net", "small_cnn", "--net_width", "2", "--batch_size", "8"]
     succeed(*own, "--epochs", "3", "--device", "cpu", "--out", "run", "--preset", "fashion", "--window", "5")
     succeed("--resume", "--out", "run", "--window", "5")
+
+
+def test_a_run_on_vectors_has_the_name_of_its_method_and_is_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a file holds is known only after it is read: the name is that of the method that trains."""
+    labels = np.arange(60) % 3
+    np.savez(tmp_path / "points.npz", features=np.eye(3, 5, dtype=np.float32)[labels], labels=labels)
+    succeed("points.npz")
+    assert [path.name for path in Path("runs").iterdir()] == ["points-robust_vectors-seed1"]
+    assert "runs/points-robust_vectors-seed1 has a run already" in fail(capsys, ["train", "points.npz"])
+    capsys.readouterr()
+    succeed("points.npz", "--resume")
+    assert "already finished" in capsys.readouterr().out

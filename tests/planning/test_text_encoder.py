@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dividemix.errors import InputError
-from dividemix.planning.plan import default_method, make_draft
+from dividemix.planning.plan import make_draft
 from dividemix.planning.text_encoder import MULTILINGUAL, text_encoder
 
 HAVE = f"sentence-transformers:{MULTILINGUAL}"
@@ -67,14 +67,6 @@ def test_only_texts_without_an_encoder_get_it(cache: set[str], tmp_path: Path) -
     assert chosen(preset="clothing1m", text_column="text") == (None, [])
     assert chosen(text_column="text", encoder="transformers:x", finetune=True) == ("transformers:x", [])
     assert make_draft({"data": "texts"}, preset="default", kind="texts").job.encoder == HAVE
-
-
-@pytest.mark.parametrize(
-    ("finetune", "method"), [(True, "selfmix"), ("true", "selfmix"), (False, "robust"), ("false", "robust")]
-)
-def test_fine_tuning_has_its_own_method(finetune: Any, method: str) -> None:
-    given = {"data": "news.csv", "text_column": "text", "encoder": "transformers:x", "finetune": finetune}
-    assert default_method("default", given) == method
 
 
 @pytest.mark.parametrize(

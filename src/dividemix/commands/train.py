@@ -14,8 +14,9 @@ from dividemix.errors import InputError
 from dividemix.foreign import is_foreign, refuse_foreign
 from dividemix.methods import METHODS, find_method
 from dividemix.methods.method import MethodSettings
+from dividemix.planning.default_method import default_method
 from dividemix.planning.job import JOB_FIELDS, Job, known_to, own_fields, read_settings, refuse_unknown_settings
-from dividemix.planning.plan import Plan, default_method, make_draft, make_plan, scaled_preset
+from dividemix.planning.plan import Plan, make_draft, make_plan, scaled_preset
 from dividemix.planning.presets import DEFAULT, DEMO, DEMO_METHODS, find_preset, preset_for
 from dividemix.runs.unfinished import is_run, unfinished_runs
 from dividemix.settings import REQUIRED, Field, fields_of
@@ -132,30 +133,37 @@ def _plan(arguments: argparse.Namespace) -> list[_Planned]:
             f"{out}: no run to resume; --out must be a run directory, such as runs/photos-robust_history-seed1, or name"
             " DATA to start a run"
         )
-    requests, planned = [given], []
+    requests = [given]
     if "data" not in given:
         requests = [DEMO | given]
         if "method" not in given:  # settings that only the last method has are dropped for the others
             *others, last = DEMO_METHODS
             requests = [known_to(method, DEMO | given) | {"method": method} for method in others]
             requests.append(DEMO | given | {"method": last})
-    for request in requests:
-        draft = make_draft(request, preset=arguments.preset, minutes=arguments.minutes)
-        if draft.job.settings.reproducible:
-            limit_arithmetic()
-        several = len(requests) > 1
-        place = Path("runs") / draft.name if out is None else out / draft.job.method if several else out
-        if arguments.resume and (place / "config.yaml").is_file():
-            planned.append(_resumption(place, request, arguments))
-            continue
-        if draft.preset == DEFAULT:
-            if not arguments.print_config:
-                _check_data(draft.job)
-                _refuse_existing(place, arguments)  # before the data is read, which may take minutes
-                _say_reading(draft.job.data)
-            draft = make_plan(request, preset=arguments.preset, minutes=arguments.minutes)
-        planned.append(_Planned(draft, place))
-    return planned
+    return [_planned(request, arguments, several=len(requests) > 1) for request in requests]
+
+
+def _planned(request: dict[str, Any], arguments: argparse.Namespace, *, several: bool) -> _Planned:
+    """The plan for a request, or the run of that name if it is resumed. Data is read only if settings must fit it."""
+
+    def placed(plan: Plan) -> _Planned:
+        out = arguments.out
+        place = Path("runs") / plan.name if out is None else out / plan.job.method if several else out
+        exists = (place / "config.yaml").is_file()
+        return _resumption(place, request, arguments) if arguments.resume and exists else _Planned(plan, place)
+
+    draft = make_draft(request, preset=arguments.preset, minutes=arguments.minutes)
+    if draft.job.settings.reproducible:
+        limit_arithmetic()
+    planned = placed(draft)
+    if planned.resumes or draft.preset != DEFAULT:
+        return planned
+    if not arguments.print_config:
+        _check_data(draft.job)
+        _refuse_existing(planned.out, arguments)  # before the data is read, which may take minutes
+        _say_reading(draft.job.data)
+    # A file that turns out to have vectors is trained by another method than the draft's, which its name says.
+    return placed(make_plan(request, preset=arguments.preset, minutes=arguments.minutes))
 
 
 def _check_data(job: Job) -> None:
@@ -273,6 +281,8 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
             run = Run.load(out, plan.job, trust_net=one.trust_net)
         else:
             replaces = arguments.overwrite
+            if plan.source is None:
+                _say_reading(plan.job.data)
             run = Run.create(
                 out, plan.job, overwrite=replaces, source=plan.source, choices=plan.choices, budget=plan.budget
             )

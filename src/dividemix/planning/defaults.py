@@ -13,9 +13,9 @@ from dividemix.engine.device import choose_device
 from dividemix.engine.processor import computes_in_bfloat16
 from dividemix.errors import InputError
 from dividemix.methods import find_method
-from dividemix.nets.settings import LINEAR
 from dividemix.planning.budget import MAX_EPOCHS, Budget
 from dividemix.planning.choices import Choice, as_settings
+from dividemix.planning.default_method import method_for_vectors
 from dividemix.planning.job import Job, known_to, refuse_unknown_settings
 from dividemix.planning.lengths import lengths_for
 from dividemix.planning.material import read
@@ -122,14 +122,6 @@ def _for_images(
         Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
     ]
     return source, [*choices, *views, *_by_samples(source, given)]
-
-
-def method_for_vectors(given: Mapping[str, Any]) -> str | None:
-    """The preset's own method for vectors; None if the user has given another, or settings or a net of another."""
-    method = find_preset(DEFAULT).method_for_vectors
-    fits = method is not None and known_to(method, given).keys() == given.keys()
-    is_free = given.get("method", method) == method and given.get("net", LINEAR[0]) in LINEAR
-    return method if fits and is_free else None
 
 
 def for_vectors(method: str, num_features: int) -> list[Choice]:

@@ -9,8 +9,9 @@ from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice, as_settings
+from dividemix.planning.default_method import default_method
 from dividemix.planning.job import JOB_FIELDS, Job, data_name, known_to, refuse_unknown_settings
-from dividemix.planning.presets import DEFAULT, find_preset, preset_for, preset_values
+from dividemix.planning.presets import DEFAULT, preset_for, preset_values
 from dividemix.planning.text_encoder import text_encoder
 from dividemix.settings import fields_of
 
@@ -98,21 +99,6 @@ def make_draft(
         values |= as_settings(choices)
         given = {name: value for name, value in given.items() if name != "encoder"}
     return Plan(Job.of(values | dict(given)), preset, tuple(choices))
-
-
-def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = False) -> str:
-    """The preset's method for a request that names none: that for rows or images, if all settings are known to it.
-
-    Another one fine-tunes texts. If samples are, or become, vectors, the method is chosen when they are read.
-    """
-    found = find_preset(preset)
-    is_finetuned = given.get("finetune") in (True, "true")  # a flag is still text here
-    if is_finetuned and found.method_for_texts is not None:
-        return found.method_for_texts
-    is_rows = is_rows or given.get("target") is not None
-    is_vectors = any(given.get(name) is not None for name in ("text_column", "features_column", "encoder"))
-    special = found.method_for_rows if is_rows else None if is_vectors else found.method_for_images
-    return special if special is not None and known_to(special, given).keys() == given.keys() else found.method
 
 
 def scaled_preset(preset: str, method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Choice]]:

@@ -1,0 +1,40 @@
+"""The method for a request that names none. Oracle: what docs/methods.md says of the defaults, by hand."""
+
+from typing import Any
+
+import pytest
+
+from dividemix.planning.default_method import default_method
+
+TEXTS: dict[str, Any] = {"data": "news.csv", "text_column": "text"}
+CHECKPOINT = {"encoder": "transformers:x"}
+
+
+@pytest.mark.parametrize(
+    ("given", "method"),
+    [
+        ({"data": "photos"}, "robust_history"),
+        ({"data": "photos", "lambda_u": 5.0}, "robust"),  # a setting that only this method has
+        ({"data": "photos", "encoder": "timm:resnet18"}, "robust_vectors"),
+        ({"data": "photos", "encoder": "timm:resnet18", "net": "mlp"}, "robust"),
+        ({"data": "v.parquet", "features_column": "v"}, "robust_vectors"),
+        (TEXTS, "robust_vectors"),
+        (TEXTS | {"lambda_u": 5.0}, "robust"),
+        (TEXTS | {"net": "linear"}, "robust_vectors"),
+        (TEXTS | CHECKPOINT | {"finetune": True}, "selfmix"),
+        (TEXTS | CHECKPOINT | {"finetune": "true"}, "selfmix"),  # as a flag says it
+        (TEXTS | CHECKPOINT | {"finetune": False}, "robust_vectors"),
+        (TEXTS | CHECKPOINT | {"finetune": "false"}, "robust_vectors"),
+        ({"data": "people.csv", "target": "risk"}, "cross_fitted"),
+    ],
+)
+def test_the_request_decides(given: dict[str, Any], method: str) -> None:
+    assert default_method("default", given) == method
+
+
+def test_another_preset_has_one_method() -> None:
+    assert default_method("cifar10-sym-50", TEXTS) == default_method("cifar10-sym-50", {"data": "a"}) == "dividemix"
+
+
+def test_rows_in_memory_have_no_target() -> None:
+    assert default_method("default", {"data": "data.npz"}, is_rows=True) == "cross_fitted"
