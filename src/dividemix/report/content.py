@@ -26,8 +26,9 @@ def can_add_classes(data: str) -> bool:
 
 def expected_words(expected: ExpectedIssues) -> str:
     """How many labels are expected to be wrong, in sentences."""
-    about, low, high = round(expected["num_wrong"]), round(expected["low"]), round(expected["high"])
-    words = f"About {about:,} wrong labels are expected, probably {low:,} to {high:,}."
+    about, low = round(expected["num_wrong"]), round(expected["low"])
+    words = f"At least about {low:,} labels are probably wrong, more likely about {about:,}."
+    words += " Wrong labels that look right to the networks are not counted, so there may be more."
     shares = expected["precision_at"]
     if "flagged" not in shares:
         return words

@@ -1,5 +1,7 @@
 // The headline: a few figures, and sentences that say what they mean.
 
+const FAR = 10; // percentage points below the agreement of a perfect model
+
 function showOverview() {
   const section = $("#overview");
   const kept = DATA.rows.find((row) => row.epoch === DATA.kept_epoch) ?? DATA.rows.at(-1) ?? {};
@@ -36,6 +38,11 @@ function aboutNoise(kept) {
 function aboutAgreement(kept) {
   if (isNumber(kept.test_acc) || !isNumber(kept.val_acc) || valIsClean()) return "";
   const held = isNumber(kept.num_val) ? `${count(kept.num_val)} samples` : "samples";
-  const most = isNumber(DATA.noise_rate) ? ` If ${percent(DATA.noise_rate)} of them are wrong, a model that is always right agrees with about ${percent(1 - DATA.noise_rate)}.` : "";
+  let most = "";
+  if (isNumber(DATA.noise_rate)) {
+    most = ` If ${percent(DATA.noise_rate)} of them are wrong, a model that is always right agrees with about ${percent(1 - DATA.noise_rate)}.`;
+    if (kept.val_acc < 100 * (1 - DATA.noise_rate) - FAR)
+      most += " These networks agree with far fewer: they have not learned the classes well, or more labels are wrong than are flagged. More epochs or a larger image size may help.";
+  }
   return `The accuracy is not known, because there are no test samples with right labels. The networks agree with ${kept.val_acc.toFixed(0)}\u00a0% of the given labels of ${held} that they were not trained on.${most}`;
 }
