@@ -103,6 +103,17 @@ def test_a_terminal_shows_the_epoch_and_one_bar_for_all(monkeypatch: pytest.Monk
     assert "net 1 3/8" in shown
     assert "3 %" in shown  # 2 s of 2 + 2 * 2 + 9 * 7: one bar for the whole run
     assert "1:07 left" in shown
+    assert "writing report.html" in shown
+
+
+def test_an_epoch_that_takes_longer_than_foreseen_is_not_called_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120, highlight=False, color_system=None)
+    monkeypatch.setattr(display, "share_done", lambda *_: 1.0)
+    monkeypatch.setattr(display, "seconds_left", lambda *_: 0.0)
+    with terminal.capture() as shown:
+        terminal.print(display._Bar(run(WARMUP)))
+    assert "99 %" in shown.get()
+    assert "elapsed, nearly done" in shown.get()
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])

@@ -41,7 +41,8 @@ def watch(run: Run, log: tuple[str, ...] = ()) -> None:
             if run.job.settings.epochs != num_epochs:
                 say(f"planned again: {run.job.settings.epochs} epochs, not {num_epochs}, fit the time")
                 num_epochs = run.job.settings.epochs
-    write_report(run)
+    with console.status("writing report.html") if console.is_terminal else nullcontext():
+        write_report(run)  # a thumbnail of each of a thousand photographs takes a while
 
 
 def epoch_line(run: Run, row: EpochRow) -> str:
@@ -97,6 +98,13 @@ def result_table(summaries: Iterable[RunSummary]) -> Table:
     return table
 
 
+def _left_words(left: float | None) -> str:
+    """The time that is left; an epoch that takes longer than foreseen may leave none."""
+    if left is None:
+        return ""
+    return f", {clock(left)} left" if left >= 1 else ", nearly done"
+
+
 class _Bar:
     """The whole run as one bar, read from the run each time it is drawn; before it, what the run does now."""
 
@@ -116,7 +124,7 @@ class _Bar:
             Text(f"epoch {epoch}/{num_epochs}", style="bold"),
             Text(f"{progress.doing or 'preparing'} {progress.step}/{progress.num_steps}"),
             ProgressBar(total=1.0, completed=done, width=max(8, min(32, console.width - 64))),
-            Text(f"{100 * done:.0f} %"),
-            Text(f"{clock(self._watch.elapsed)} elapsed" + ("" if left is None else f", {clock(left)} left")),
+            Text(f"{min(100 * done, 99):.0f} %"),  # the bar goes when the run ends
+            Text(f"{clock(self._watch.elapsed)} elapsed" + _left_words(left)),
         )
         return row

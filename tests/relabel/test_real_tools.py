@@ -1,6 +1,7 @@
 """Round trips through the other tools themselves: decisions made there come back, none lost, none invented.
 
 Oracle: the real packages. Each test is skipped where its package is missing; tests/relabel/test_share.py always runs.
+FiftyOne needs a MongoDB: where its own does not start, FIFTYONE_DATABASE_URI names one that runs.
 """
 
 import json
