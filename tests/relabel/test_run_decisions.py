@@ -62,3 +62,19 @@ def test_a_number_that_is_no_probability_is_refused(run: Path, number: float) ->
 def test_a_run_without_a_review_needs_a_number(run: Path) -> None:
     with pytest.raises(InputError, match=r"no label was reviewed: use dividemix review .*, or accept_above 0\.95"):
         decisions_of(run)
+
+
+def test_a_number_above_every_suggestion_is_refused_with_the_surest(run: Path) -> None:
+    """A copy without any change would look like a cleaned folder."""
+    with pytest.raises(
+        InputError, match=r"accept_above is 0\.995: no suggestion .* so sure; the surest has 0\.99; take"
+    ):
+        decisions_of(run, accept_above=0.995)
+    review(run, "4,e.png,cat,cat,keep\n")
+    assert [one.index for one in decisions_of(run, accept_above=0.995)] == [4]
+
+
+def test_without_flags_there_is_nothing_to_accept(run: Path) -> None:
+    (run / "label_issues.csv").write_text(ISSUES.replace("True", "False"))
+    with pytest.raises(InputError, match="no label is flagged, so there is no suggestion to accept"):
+        decisions_of(run, accept_above=0.5)

@@ -44,4 +44,10 @@ def decisions_of(
         for one in issues
         if one.is_label_issue and one.predicted_prob >= accept_above and one.index not in known
     ]
+    if not decided and not accepted:
+        surest = max((one.predicted_prob for one in issues if one.is_label_issue), default=None)
+        if surest is None:
+            raise InputError(f"{run}: no label is flagged, so there is no suggestion to accept")
+        least = f"the surest has {surest:.2f}; take a smaller number, or review them: dividemix review {run}"
+        raise InputError(f"accept_above is {accept_above:g}: no suggestion for a flagged label is so sure; {least}")
     return [*decided, *accepted]

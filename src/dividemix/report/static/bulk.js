@@ -1,12 +1,13 @@
 // Decisions on many samples at once: only on those that are shown and have none yet. One undo takes them all back.
 
+const LIMITS = [95, 90, 80, 70, 60, 50];
 const bulk = {};
 
 function buildBulk() {
   bulk.text = h("span", {});
   bulk.accept = h("button", { type: "button", onclick: () => decideShown("accept", 0) }, "");
   bulk.keep = h("button", { type: "button", onclick: () => decideShown("keep", 0) }, "Keep all");
-  bulk.limit = h("input", { type: "number", min: 0, max: 100, step: "any", value: 95, "aria-label": "At least this sure, in percent", oninput: showBulk });
+  bulk.limit = h("input", { type: "number", min: 0, max: 100, step: "any", value: firstLimit(), "aria-label": "At least this sure, in percent", oninput: showBulk });
   bulk.above = h("button", { type: "button", onclick: () => decideShown("accept", limit()) }, "");
   bulk.undo = h("button", { type: "button", class: "quiet", onclick: undo }, "Undo ", h("kbd", {}, "U"));
   $(".bulk").append(
@@ -16,6 +17,13 @@ function buildBulk() {
     h("span", { class: "above" }, bulk.above, bulk.limit, h("span", {}, "% sure or more")),
     bulk.undo,
   );
+}
+
+/** A confidence, in percent, that a tenth of the flagged suggestions have: 95 where the networks are that sure. */
+function firstLimit() {
+  const sure = DATA.suspects.filter((sample) => sample.flagged).map((sample) => 100 * sample.likely[0][1]);
+  const reached = (least) => sure.filter((one) => one >= least).length >= sure.length / 10;
+  return LIMITS.find(reached) ?? LIMITS.at(-1);
 }
 
 const limit = () => (bulk.limit.value === "" ? 1.01 : +bulk.limit.value / 100);
