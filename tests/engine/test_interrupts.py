@@ -79,3 +79,20 @@ def test_a_second_signal_does_not_disturb_the_saving() -> None:
     with pytest.raises(Interrupted, match="SIGUSR2"):
         block()
     assert saved == ["saved"]
+
+
+def test_a_lost_process_is_the_only_reason_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torchrun sends SIGTERM to the other processes a moment after one was lost. Oracle: only Ctrl-C still counts."""
+    import torch.distributed  # noqa: F401
+
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    try:
+        with pytest.raises(RuntimeError, match="peer"), Interrupts():
+            raise RuntimeError("gloo: Connection closed by peer")
+        ignored = {number for number in SIGNALS if signal.getsignal(number) == signal.SIG_IGN}
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert ignored == set(SIGNALS) - {signal.SIGINT}

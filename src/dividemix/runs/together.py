@@ -18,17 +18,17 @@ from dividemix.runs.run import Run
 def led(command: Callable[[], int]) -> NoReturn:
     """Carry out `command` in the first process, follow its trainings in the others, and end with its exit code."""
     code = 0
-    with processes.joined():
-        if processes.rank() == 0:
-            code = command()
-            try:
+    try:
+        with processes.joined():
+            if processes.rank() == 0:
+                code = command()
                 processes.announce(None)
-            except RuntimeError as error:  # a run that was stopped has said so: that others ended, too, is no news
-                if not code or not processes.is_lost_process(error):
-                    raise
-        else:
-            while follow() is not None:
-                pass
+            else:
+                while follow() is not None:
+                    pass
+    except RuntimeError as error:  # a run that was stopped has said so: that others ended, too, is no news
+        if not code or not processes.is_lost_process(error):
+            raise
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads of torch's processes can abort a program that ends in the usual way
