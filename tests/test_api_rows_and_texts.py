@@ -86,6 +86,8 @@ def test_mistakes_are_one_line() -> None:
         ({"target": "label", "numeric": "name"}, "data: row 0: column 'name' is numeric, but has 'r0'"),
         ({"text_column": "text"}, "data has no column 'text': it has 'name'"),
         ({"numeric": "size"}, "numeric 'size' has no meaning without target"),
+        ({"target": "label", "drop_columns": -1}, "drop_columns is -1: it must be"),
+        ({"target": 5}, "target is 5: it must be"),
     ]
     for settings, words in wrong:
         with pytest.raises(InputError, match=words):

@@ -15,6 +15,7 @@ from dividemix.display import say, watch
 from dividemix.engine.processes import joined, rank
 from dividemix.errors import InputError
 from dividemix.nets.given import net_name
+from dividemix.planning.job import JOB_FIELDS
 from dividemix.planning.plan import make_plan
 from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
@@ -130,6 +131,8 @@ def _row_columns(settings: dict[str, Any]) -> RowColumns | None:
     """The columns of a table in memory, taken out of the settings: the run's copy has the rows as they are used."""
     named = {name: settings.pop(name, None) for name in ("target", "key", "numeric", "categorical", "drop_columns")}
     texts = {name: ",".join(map(str, one)) if isinstance(one, list | tuple) else one for name, one in named.items()}
+    for name, text in texts.items():
+        JOB_FIELDS[name].checked(text)
     return RowColumns.of(texts.pop("target"), drop=texts.pop("drop_columns"), **texts)
 
 

@@ -232,7 +232,8 @@ class _Subject:
         if outcome.complaint or (folder / "RAN").exists():
             return outcome.complaint or "code was run", ""
         if outcome.code == 2:
-            changed = differences(before, tree(folder))
+            cached = {name: value for name, value in tree(folder).items() if kind.ours or name.split("/")[0] != "cache"}
+            changed = differences(before, cached)  # what is whole among a user's files may be cached
             return (f"{outcome.line}, but files changed: {changed}" if changed else ""), "noticed"
         if not kind.ours:
             return "", "read"

@@ -30,6 +30,8 @@ REFUSALS = {
 }
 
 
+# Results of the shorter run, which are made again when an extended run is resumed.
+OUTDATED = {"extend": ("run/summary.json", "run/model/config.json")}
 ADVICE = ("damaged", "start again", "away", "not what was saved", "cut short")  # wrong where the system refuses
 
 
@@ -144,6 +146,8 @@ def lost_inputs(place: Place, folder: Path) -> str:
     for name, content in place.inputs.items():
         is_run = name.split("/")[0] == "run"
         if is_run and (aside or place.scenario.name == "overwrite"):
+            continue
+        if name in OUTDATED.get(place.scenario.name, ()):
             continue
         if (name not in found and "checkpoints/" not in name) or (not is_run and found[name] != content):
             lost.append(name)

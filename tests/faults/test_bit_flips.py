@@ -7,6 +7,7 @@ import os
 import random
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from dividemix.api import train
 from dividemix.data.readers import read_source
 from dividemix.data.readers.shard_sets import find_shards
 from dividemix.data.readers.shards import list_shards
+from dividemix.data.source import Skipped
 from dividemix.encoders.vector_cache import cached
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import DamagedCacheWarning, InputError
@@ -30,7 +32,7 @@ from dividemix.judging.run_classes import run_classes
 from dividemix.model.model import Model
 from dividemix.planning.choices import Choice
 from dividemix.report.of_files import content_of_files
-from dividemix.runs.directory import RunDirectory
+from dividemix.runs.directory import RunDirectory, skipped_csv
 from dividemix.runs.run import Run
 
 NUM_FLIPS = 600 if os.environ.get("FAULTS") == "all" else 40
@@ -134,6 +136,21 @@ def test_a_flipped_bit_in_the_choices_of_a_run(tmp_path: Path) -> None:
     choices = [Choice("lr", 0.02, "a reason"), Choice("epochs", 4, "ten minutes")]
     path = Run.create(tmp_path / "run", job, choices=choices).directory.path
     try_flips(path / "choices.json", lambda: Run.load(path).choices, lambda a, b: a == b)
+
+
+@pytest.mark.parametrize("file", ["skipped.csv", "notes.json"])
+def test_a_flipped_bit_in_what_was_said_of_the_data_of_a_run(tmp_path: Path, file: str) -> None:
+    """A run with its own copy of the data reads them back for its page, and they had no digest."""
+    strange = 'a "word", =1+1\r\nof\0two lines\n'
+    told = {"skipped": (Skipped(f"{strange}.png", strange), Skipped("b", "")), "notes": (strange, "another")}
+    source = replace(read_source(str(save_toy(tmp_path))), **told)
+    run = Run.create(tmp_path / "run", toy_job(tmp_path), source=source, keep_data=True)
+
+    def read() -> tuple[Any, ...]:
+        found = Run.load(run.directory.path).material
+        return skipped_csv(found.skipped), found.notes
+
+    try_flips(run.directory.path / file, read, lambda a, b: a == b)
 
 
 @pytest.mark.parametrize("file", ["summary.json", "label_issues.csv"])

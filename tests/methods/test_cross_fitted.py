@@ -171,4 +171,4 @@ def test_mistakes_are_one_line() -> None:
     alone = blobs()
     alone.labels[:] = 1
     with pytest.raises(InputError, match="fold 1 of 3 leaves one class to train on: set other epochs"):
-        trained(alone, s)
+        started(alone, s)

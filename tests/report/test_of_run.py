@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_job, trained, tree
+from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_arrays, toy_job, trained, tree
 
 import dividemix
 from dividemix.errors import InputError
@@ -68,6 +68,18 @@ def test_the_page_names_the_command_that_applies_the_corrections(run: Run) -> No
     ):
         job = Job.of(run.job.values() | changes)
         assert _apply(job) == (apply and f"dividemix relabel {apply}")
+
+
+def test_the_page_of_a_program_s_data_names_the_copy_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oracle: the page after the run was loaded; both name a file that exists."""
+    monkeypatch.chdir(tmp_path)
+    arrays = toy_arrays()
+    dividemix.train(arrays["x_train"], arrays["y_train"], out="run", progress=False, **SETTINGS)
+    first = (tmp_path / "run" / "report.html").read_bytes()
+    assert shown(write_report(Run.load("run")))["apply"] == "dividemix relabel run/data.npz corrections.csv"
+    assert (tmp_path / "run" / "report.html").read_bytes() == first
 
 
 def test_the_page_shows_what_the_files_of_the_run_have(run: Run) -> None:

@@ -60,12 +60,16 @@ class CrossFitted(Method):
         return Phase("folds", s.epochs - 1, selects=False), Phase("finish", 1)
 
     def start(self, state: State, sets: TrainingSets, s: CrossFittedSettings) -> None:
-        """Assign the folds. Raises InputError unless the data are vectors and the net is trees."""
+        """Assign the folds. Raises InputError unless the data are vectors of several classes, and the net is trees."""
         from dividemix.methods.fold_heads import fold_of
 
         data, num_classes = _vectors(sets.train), len(_trees(state).bias)
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
         state.buffers["folds"] = fold_of(data.whole, s.num_folds)
+        own, labels = state.buffers["folds"].cpu()[data.positions.cpu()], data.labels.cpu()
+        for fold in range(s.num_folds):  # before a run directory is made
+            if len(labels[own != fold].unique()) < 2:
+                raise InputError(f"fold {fold + 1} of {s.num_folds} leaves one class to train on: set other epochs")
         uniform = -torch.tensor(float(num_classes), dtype=torch.float64).log()
         state.buffers["learner"] = torch.zeros((), dtype=torch.int64)  # the chosen one of CANDIDATES
         state.buffers["log_probs"] = uniform.repeat(len(data.whole), num_classes)
@@ -102,8 +106,6 @@ def _train_without(state: State, data: FeatureData, fold: int, s: CrossFittedSet
     net, labels, features = _trees(state), data.labels.cpu(), data.features.cpu().numpy()
     is_outside = (state.buffers["folds"] == fold).cpu()
     trains = ~is_outside[data.positions.cpu()]
-    if len(labels[trains].unique()) < 2:
-        raise InputError(f"fold {fold + 1} of {s.num_folds} leaves one class to train on: set other epochs")
     if s.learner == "auto" and fold == 0:
         right = [_num_right(one, s, features, labels, trains) for one in CANDIDATES]
         state.buffers["learner"].fill_(right.index(max(right)))

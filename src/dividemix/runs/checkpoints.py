@@ -6,6 +6,7 @@ from typing import Any, NotRequired, TypedDict
 
 from torch import Tensor
 
+from dividemix.data.source import Skipped
 from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
 from dividemix.engine.state import State, net_tensors
 from dividemix.errors import InputError
@@ -14,7 +15,7 @@ from dividemix.judging.selection import best_epoch
 from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
-from dividemix.runs.directory import RunDirectory
+from dividemix.runs.directory import RunDirectory, skipped_csv
 from dividemix.stored import digest_of
 
 
@@ -26,6 +27,7 @@ class Facts(TypedDict):
     data: str  # digest of the data
     job: dict[str, Any]
     choices: NotRequired[str]  # digest of choices.json, if there is one
+    told: NotRequired[str]  # digest of skipped.csv and notes.json, if there are any
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
 
 
@@ -49,6 +51,8 @@ def save_last(
     facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": planned}
     if choices:
         facts["choices"] = choices_digest(choices)
+    if material.skipped or material.notes:
+        facts["told"] = told_digest(material.skipped, material.notes)
     if extended_after:
         facts["extended_after"] = list(extended_after)
     save_checkpoint(directory.last, tensors, tag=f"epoch-{epoch:04d}", facts=dict(facts))
@@ -63,6 +67,11 @@ def rows_digest(rows: list[EpochRow]) -> str:
 def choices_digest(choices: Sequence[Choice]) -> str:
     """The digest of the choices in choices.json."""
     return digest_of(b"", [asdict(choice) for choice in choices])
+
+
+def told_digest(skipped: Sequence[Skipped], notes: Sequence[str]) -> str:
+    """The digest of skipped.csv and the lines in notes.json."""
+    return digest_of(skipped_csv(skipped).encode(), list(notes))
 
 
 def save_best(directory: RunDirectory, tensors: Mapping[str, Tensor], row: EpochRow) -> None:

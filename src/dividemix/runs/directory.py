@@ -143,10 +143,7 @@ class RunDirectory:
 
     def write_skipped(self, skipped: Sequence[Skipped]) -> None:
         """Write skipped.csv: the files that were skipped, and why."""
-        text = io.StringIO()
-        rows = [(as_field(one.path.replace("\0", "\\0")), as_field(one.reason)) for one in skipped]  # csv has no NUL
-        csv.writer(text, lineterminator="\n").writerows([("path", "reason"), *rows])
-        atomic.write_text(self.path / "skipped.csv", text.getvalue())
+        atomic.write_text(self.path / "skipped.csv", skipped_csv(skipped))
 
     def write_data(self, source: Source) -> None:
         """Write data.npz, from a source in memory; of vectors that an encoder computed, the samples."""
@@ -173,8 +170,8 @@ class RunDirectory:
         try:
             table = read_text_table(path, {"path", "reason"})
             columns = [table.columns.index(name) for name in ("path", "reason")]
-            return tuple(Skipped(*(from_field(record.value(i)) for i in columns)) for record in table.rows())
-        except ValueError as error:
+            return tuple(Skipped(*(from_field(record.fields[i]) for i in columns)) for record in table.rows())
+        except (ValueError, IndexError) as error:
             if isinstance(error.__cause__, OSError):
                 raise
             raise InputError(f"{path} is damaged ({error}); {START_AGAIN}") from error
@@ -210,6 +207,14 @@ class RunDirectory:
             atomic.write_text(self.path / "near_duplicates.csv", duplicates)
         with atomic.replacing(self.path / "pred_probs.npy") as file:
             write_rows(file, issues.pred_probs, issues.order)
+
+
+def skipped_csv(skipped: Sequence[Skipped]) -> str:
+    """The text of skipped.csv."""
+    text = io.StringIO()
+    fields = [[word.replace("\0", "\\0") for word in (one.path, one.reason)] for one in skipped]  # csv has no NUL
+    csv.writer(text, lineterminator="\n").writerows([("path", "reason"), *(map(as_field, row) for row in fields)])
+    return text.getvalue()
 
 
 def write_rows(file: BinaryIO, array: NDArray[np.float32], order: NDArray[np.int64]) -> None:

@@ -13,7 +13,7 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.runs.checkpoints import Facts, choices_digest, rows_digest
+from dividemix.runs.checkpoints import Facts, choices_digest, rows_digest, told_digest
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.extension import earlier_end
 from dividemix.stored import check_shape
@@ -59,7 +59,8 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     if noise.is_read:  # that file may be gone: the run has a copy
         noise = NoiseSpec("file", path=directory.noise)
     _, material, state = prepare(job, noise=noise, to_train=to_train)
-    if directory.data.is_file():
+    own = directory.data.is_file()
+    if own:
         material = replace(material, skipped=directory.read_skipped(), notes=directory.read_notes())
     try:
         check_shape(facts, Facts)
@@ -91,6 +92,8 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     choices = [Choice(**values) for values in directory.read_choices()]
     if facts.get("choices") not in (None, choices_digest(choices)):  # earlier versions have no digest
         raise InputError(f"{path}: choices.json is damaged (its choices are not those that were saved); {START_AGAIN}")
+    if own and facts.get("told") not in (None, told_digest(material.skipped, material.notes)):
+        raise InputError(f"{path}: skipped.csv or notes.json is damaged (not what was saved); {START_AGAIN}")
     return Restored(material, state, rows, choices, extended_after)
 
 

@@ -120,6 +120,8 @@ class Run:
             save_last(directory, copies(state), [], material, job, choices=choices)
 
         directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
+        if keep_data:  # as when the run is loaded; the page says how to correct this copy
+            job = replace(job, data=str(path.with_name(directory.path.name) / directory.data.name))
         return cls(job, directory, material, state, [], 0, list(choices), weights=weights, budget=budget)
 
     @classmethod
