@@ -28,11 +28,10 @@ REFUSALS = {
     "out of memory": (errno.ENOMEM, ANY, True),
     "read or write error": (errno.EIO, ANY, True),
 }
-
-
 # Results of the shorter run, which are made again when an extended run is resumed.
 OUTDATED = {"extend": ("run/summary.json", "run/model/config.json")}
-ADVICE = ("damaged", "start again", "away", "not what was saved", "cut short")  # wrong where the system refuses
+# Wrong where the system refuses.
+ADVICE = ("damaged", "start again", "away", "not what was saved", "cut short", "save the model")
 
 
 class Place:

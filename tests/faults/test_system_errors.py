@@ -2,13 +2,14 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from small_model import save_images, small_images, small_model
+from toys import toy_job, trained
 from workshop import spawn
 
 from dividemix.cli import main
@@ -16,6 +17,9 @@ from dividemix.data.images import read_image
 from dividemix.data.readers import read_source
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import InputError
+from dividemix.experiments.finished import is_finished
+from dividemix.experiments.plans import PlannedRun
+from dividemix.model.model import Model
 
 
 @contextmanager
@@ -70,6 +74,22 @@ def test_the_command_line_says_that_too_many_files_are_open(
     assert main(["predict", str(tmp_path / "model"), *map(str, paths), "--out", str(out)]) == 2
     assert capsys.readouterr().err == f"dividemix: error: {paths[2]}: Too many open files\n"
     assert not out.exists()
+
+
+def test_a_file_that_the_system_refuses_to_open_is_not_called_damaged(tmp_path: Path) -> None:
+    """No advice to move or to make anything again: the files are whole."""
+    planned = PlannedRun("run", toy_job(tmp_path, method="cross_entropy", epochs=1))
+    directory = trained(tmp_path / "run", planned.job).directory
+    directory.write_json("notes.json", ["a note"])
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: is_finished(planned, tmp_path),
+        directory.read_notes,
+        lambda: Model.from_pretrained(directory.path, device="cpu"),
+    )
+    for read in reads:
+        read()
+        with pytest.raises(InputError, match=r"cannot be read: Too many open files$"), few_files():
+            read()
 
 
 def test_predictions_that_are_no_numbers_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

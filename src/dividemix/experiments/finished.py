@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, advised
 from dividemix.experiments.plans import PlannedRun
 from dividemix.experiments.results import Rows
 from dividemix.runs.directory import RunDirectory
@@ -18,7 +18,7 @@ def is_finished(run: PlannedRun, folder: Path) -> bool:
     try:
         stored = RunDirectory(path).read_job()
     except InputError as error:
-        raise InputError(f"{error}; {_TRAIN_AGAIN.format(path)}") from error
+        raise advised(error, _TRAIN_AGAIN.format(path)) from error.__cause__
     difference = run.job.difference(stored)
     if stored.data != run.job.data:
         difference = f"the run there has data {stored.data}, not {run.job.data}"

@@ -22,7 +22,7 @@ from dividemix.data.source import Kind
 from dividemix.data.texts import as_texts
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
-from dividemix.errors import InputError, shown
+from dividemix.errors import InputError, advised, shown
 from dividemix.foreign import refuse_foreign
 from dividemix.meant import or_meant_path
 from dividemix.model.encoded_input import Input, read_input
@@ -241,7 +241,7 @@ def _read_values(path: Path) -> dict[str, Any]:
     try:
         return read_json(path, dict[str, Any])
     except InputError as error:
-        raise InputError(f"{error}; save the model again") from error
+        raise advised(error, "save the model again") from error.__cause__
 
 
 def _read_config(values: dict[str, Any], path: Path) -> tuple[int, dict[str, Any]]:

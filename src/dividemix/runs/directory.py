@@ -139,7 +139,7 @@ class RunDirectory:
         try:
             return tuple(read_json(path, list[str]))
         except InputError as error:
-            raise InputError(f"{error}; {START_AGAIN}") from error
+            raise advised(error, START_AGAIN) from error.__cause__
 
     def write_skipped(self, skipped: Sequence[Skipped]) -> None:
         """Write skipped.csv: the files that were skipped, and why."""
