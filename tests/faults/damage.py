@@ -15,24 +15,7 @@ from pathlib import Path
 
 from disturb import differences
 from formats import FORMATS
-from other_samples import (
-    ENCODED,
-    NUM,
-    PARQUET,
-    ROWS,
-    TAR,
-    TEXTS,
-    VECTORS,
-    VOTES,
-    save_rows,
-    save_tables,
-    save_tar,
-    save_texts,
-    save_vectors,
-    save_votes,
-    train_on,
-    trained_model,
-)
+from other_samples import ENCODED, NUM, PARQUET, SAMPLES, TAR, TEXTS, save_tables, save_texts, train_on, trained_model
 from sandbox import Call, attempt, quietly
 from scenarios import (
     SHORT,
@@ -173,27 +156,24 @@ KINDS = (
     Kind("run/review/corrections.csv", _reviewed, review, ours=False),
     Kind("run/data.npz", _run_from_python, command("report", "run")),
     *(
-        Kind(f"model/{file}", trained_model(save, words), call, ours=mend is None, mend=mend, of=of)
-        for of, save, words, call in (
-            ("trees", save_rows, ROWS, _predict_rows),
-            ("texts", save_texts, TEXTS, _predict_texts),
-        )
+        Kind(f"model/{file}", trained_model(kind), call, ours=mend is None, mend=mend, of=of)
+        for of, kind, call in (("trees", "rows", _predict_rows), ("texts", "texts", _predict_texts))
         for file in ("config.json", "model.safetensors")
         for mend in (None, _mend_model)
     ),
     *(
-        Kind(file, save, train_on(words), ours=False)
-        for file, save, words in (
-            ("rows.csv", save_rows, ROWS),
-            ("texts.csv", save_texts, TEXTS),
-            ("texts.jsonl", save_texts, ["texts.jsonl", *TEXTS[1:]]),
-            ("vectors.npy", save_vectors, VECTORS),
-            ("labels.npy", save_vectors, VECTORS),
-            ("shards/*0.tar", save_tar, TAR),
-            ("tables/*-00000-of-00002.parquet", save_tables, PARQUET),
-            ("votes.csv", save_votes, VOTES),
+        Kind(file, SAMPLES[kind].save, train_on(SAMPLES[kind].words), ours=False)
+        for file, kind in (
+            ("rows.csv", "rows"),
+            ("texts.csv", "texts"),
+            ("vectors.npy", "vectors"),
+            ("labels.npy", "vectors"),
+            ("shards/*0.tar", "tar shards"),
+            ("tables/*-00000-of-00002.parquet", "parquet shards"),
+            ("votes.csv", "votes"),
         )
     ),
+    Kind("texts.jsonl", save_texts, train_on(["texts.jsonl", *TEXTS[1:]]), ours=False),
     Kind("cache/shards/*.index", _cached(lambda folder: write_shards(folder / "shards", NUM, 1), TAR), train_on(TAR)),
     Kind("cache/shards/*.images", _cached(lambda folder: save_tables(folder, 1), PARQUET), train_on(PARQUET)),
     Kind("cache/vectors/*/vectors.npy", _cached(_save_without_test, ENCODED), train_on(ENCODED)),

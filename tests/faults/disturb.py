@@ -28,8 +28,8 @@ REFUSALS = {
     "out of memory": (errno.ENOMEM, ANY, True),
     "read or write error": (errno.EIO, ANY, True),
 }
-# Results of the shorter run, which are made again when an extended run is resumed.
-OUTDATED = {"extend": ("run/summary.json", "run/model/config.json")}
+# Results of the shorter run: those of a run that is extended are made again when it is resumed.
+OUTDATED = ("run/summary.json", "run/model/config.json")
 # Wrong where the system refuses.
 ADVICE = ("damaged", "start again", "away", "not what was saved", "cut short", "save the model")
 
@@ -141,12 +141,13 @@ def lost_inputs(place: Place, folder: Path) -> str:
     """Which inputs are gone or changed. The files of a run that is trained on may change, but not vanish."""
     found = left(folder)
     aside = [name for name in found if name.startswith(".run.") and name.endswith(".old/")]
+    is_extended = place.scenario.name == "extend" and found["run/config.yaml"] != place.inputs["run/config.yaml"]
     lost = []
     for name, content in place.inputs.items():
         is_run = name.split("/")[0] == "run"
         if is_run and (aside or place.scenario.name == "overwrite"):
             continue
-        if name in OUTDATED.get(place.scenario.name, ()):
+        if name in OUTDATED and is_extended:
             continue
         if (name not in found and "checkpoints/" not in name) or (not is_run and found[name] != content):
             lost.append(name)

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from hypothesis import strategies as st
-from other_samples import TRAININGS
+from other_samples import SAMPLES
 from scenarios import SHORT
 
 from dividemix.cli import _COMMANDS
@@ -108,7 +108,7 @@ def command_lines(draw: st.DrawFn) -> list[str]:
 def train_lines(draw: st.DrawFn) -> list[str]:
     """`dividemix train` on small data with some flags of hostile values; a given flag comes last, so that it wins."""
     images = draw(st.sampled_from(["toy.npz", "photos", "data.csv", "data.parquet", *PATHS]))
-    line = draw(st.sampled_from([[images, *SHORT[1:]], *TRAININGS.values()]))
+    line = draw(st.sampled_from([[images, *SHORT[1:]], *(samples.words for samples in SAMPLES.values())]))
     flags = [flag for flag in _flags("train") if flag not in _SLOW]
     words = ["train", *line, "--out", draw(st.sampled_from(["new", "run", *PATHS]))]
     if draw(st.booleans()):

@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from sandbox import Call, quietly
 from small_model import save_images, small_images
 from tar_shards import write_shards
-from toys import FLAGS
+from toys import FLAGS, save_toy
 
 from dividemix.cli import main
 
@@ -29,15 +30,6 @@ TAR = ["shards", *_IMAGES]
 PARQUET = ["tables", *_IMAGES]
 VOTES = ["votes.csv", "--annotators", "anna,ben,carl", *_IMAGES]
 ENCODED = ["toy.npz", "--encoder", "other_samples:Brightness", *_LINEAR]
-TRAININGS = {
-    "rows": ROWS,
-    "texts": TEXTS,
-    "vectors": VECTORS,
-    "tar shards": TAR,
-    "parquet shards": PARQUET,
-    "votes": VOTES,
-    "encoded": ENCODED,
-}
 
 
 class Brightness:
@@ -115,10 +107,29 @@ def save_votes(folder: Path) -> None:
     _write(folder / "votes.csv", [["path", "anna", "ben", "carl"], *rows])
 
 
+@dataclass(frozen=True)
+class Samples:
+    """A kind of samples: what saves them in a folder, and the words of `dividemix train` for them."""
+
+    save: Callable[[Path], object]
+    words: list[str]
+
+
+SAMPLES = {
+    "rows": Samples(save_rows, ROWS),
+    "texts": Samples(save_texts, TEXTS),
+    "vectors": Samples(save_vectors, VECTORS),
+    "tar shards": Samples(save_tar, TAR),
+    "parquet shards": Samples(save_tables, PARQUET),
+    "votes": Samples(save_votes, VOTES),
+    "encoded": Samples(save_toy, ENCODED),
+}
+
+
 def save_every_kind(folder: Path) -> None:
     """All of the above."""
-    for save in (save_rows, save_texts, save_vectors, save_tar, save_tables, save_votes):
-        save(folder)
+    for samples in SAMPLES.values():
+        samples.save(folder)
 
 
 def train_on(words: Sequence[str]) -> Call:
@@ -126,12 +137,12 @@ def train_on(words: Sequence[str]) -> Call:
     return lambda: main(["train", *words])
 
 
-def trained_model(save: Any, words: Sequence[str]) -> Any:
-    """A function that makes inputs and, next to them, the model of a run on them."""
+def trained_model(kind: str) -> Callable[[Path], object]:
+    """A function that makes samples of a kind and, next to them, the model of a run on them."""
 
     def inputs(folder: Path) -> None:
-        save(folder)
-        assert quietly(train_on(words), folder) == 0
+        SAMPLES[kind].save(folder)
+        assert quietly(train_on(SAMPLES[kind].words), folder) == 0
         (folder / "run" / "model").rename(folder / "model")
 
     return inputs

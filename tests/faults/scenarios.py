@@ -14,23 +14,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from forked_trainings import fork_trainings
-from other_samples import (
-    ENCODED,
-    PARQUET,
-    ROWS,
-    TAR,
-    TEXTS,
-    VECTORS,
-    VOTES,
-    save_rows,
-    save_tables,
-    save_tar,
-    save_texts,
-    save_vectors,
-    save_votes,
-    train_on,
-    trained_model,
-)
+from other_samples import SAMPLES, train_on, trained_model
 from sandbox import Call, quietly
 from small_model import save_images, small_images, small_model
 from toy_plan import quiet_console, toy_plan
@@ -237,18 +221,10 @@ SCENARIOS = (
     _simple("compare", two_runs, "compare", "run", "other", "--out", "page.html"),
     Scenario("sweep", save_toy, sweep, sweep),
     *(
-        Scenario(f"train {kind}", save, train_on(words), train_on([*words, "--resume"]))
-        for kind, save, words in (
-            ("rows", save_rows, ROWS),
-            ("texts", save_texts, TEXTS),
-            ("vectors", save_vectors, VECTORS),
-            ("tar shards", save_tar, TAR),
-            ("parquet shards", save_tables, PARQUET),
-            ("votes", save_votes, VOTES),
-            ("encoded", save_toy, ENCODED),
-        )
+        Scenario(f"train {kind}", one.save, train_on(one.words), train_on([*one.words, "--resume"]))
+        for kind, one in SAMPLES.items()
     ),
-    _simple("predict rows", trained_model(save_rows, ROWS), "predict", "model", "rows.csv", "--out", "out.csv"),
+    _simple("predict rows", trained_model("rows"), "predict", "model", "rows.csv", "--out", "out.csv"),
 )
 
 

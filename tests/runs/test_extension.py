@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from injected import dying
-from toys import finish, settled, toy_job, trained
+from injected import dying, full_disk
+from toys import finish, settled, toy_job, trained, tree
 
 from dividemix.errors import InputError
 from dividemix.methods import METHODS
@@ -95,3 +95,12 @@ def test_a_method_does_not_go_back_to_an_earlier_phase(tmp_path: Path, method: s
     with pytest.raises(InputError, match="its phases are shares of the epochs, and it would leave the phase"):
         run.extend(8)
     assert settled(tmp_path / "run") == before
+
+
+def test_a_full_disk_leaves_the_finished_run_as_it_was(tmp_path: Path) -> None:
+    """The summary was removed before the longer job was written."""
+    run = trained(tmp_path / "run", toy_job(tmp_path, method="cross_entropy", epochs=1))
+    before = tree(tmp_path / "run")
+    with full_disk(tmp_path, 0), pytest.raises(OSError, match="No space left"):
+        run.extend(1)
+    assert tree(tmp_path / "run") == before

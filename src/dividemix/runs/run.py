@@ -148,8 +148,8 @@ class Run:
         with exclusive(self.directory.path):
             job = longer_job(self.job, self.state.epoch, num_epochs)
             stored = self.directory.read_job(trust_net=True)
-            (self.directory.path / "summary.json").unlink(missing_ok=True)  # it is that of a finished run
             self.directory.write_job(replace(stored, settings=replace(stored.settings, epochs=job.settings.epochs)))
+            (self.directory.path / "summary.json").unlink(missing_ok=True)  # it is that of a finished run
             self.extended_after.append(self.state.epoch)
             self.job = job
 
