@@ -5,6 +5,7 @@ Few flips by default; `FAULTS=all pytest -s tests/faults` tries 600 for each kin
 
 import os
 import random
+import shutil
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,11 +28,14 @@ from dividemix.data.source import Skipped
 from dividemix.encoders.vector_cache import cached
 from dividemix.engine.checkpoint import load_checkpoint
 from dividemix.errors import DamagedCacheWarning, InputError
+from dividemix.experiments.finished import read_epochs
+from dividemix.experiments.plans import PlannedRun
 from dividemix.judging.issue_table import read_issue_table
 from dividemix.judging.run_classes import run_classes
 from dividemix.model.model import Model
 from dividemix.planning.choices import Choice
 from dividemix.report.of_files import content_of_files
+from dividemix.runs.comparison import compare
 from dividemix.runs.directory import RunDirectory, skipped_csv
 from dividemix.runs.run import Run
 
@@ -128,6 +132,22 @@ def test_a_flipped_bit_in_the_other_files_of_a_run(tmp_path: Path, file: str) ->
         return found.job.identity, rows, found.material.digest, found.state.epoch
 
     try_flips(path / file, read, lambda a, b: a == b)
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "checkpoints/last/checkpoint.json"])
+def test_a_flipped_bit_in_the_epochs_that_are_compared(tmp_path: Path, file: str) -> None:
+    """`compare` and `reproduce` read them without loading the run, and compared no digest."""
+    job = toy_job(tmp_path, method="cross_entropy", epochs=2)
+    path, other = tmp_path / "run", tmp_path / "other"
+    trained(path, job, num_epochs=2)
+    shutil.copytree(path, other)
+
+    def read() -> tuple[Any, ...]:
+        rows = read_epochs(PlannedRun("run", job), tmp_path)
+        curves = [run["curves"] for run in compare([path, other])["runs"]]
+        return curves, [{name: row[name] for name in row if name not in TIMES} for row in rows]  # type: ignore[literal-required]
+
+    try_flips(path / file, read, lambda a, b: a == b, of="a comparison")
 
 
 def test_a_flipped_bit_in_the_choices_of_a_run(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from dividemix.errors import InputError, advised
 from dividemix.experiments.plans import PlannedRun
 from dividemix.experiments.results import Rows
+from dividemix.runs.checkpoints import saved_rows
 from dividemix.runs.directory import RunDirectory
 
 _TRAIN_AGAIN = "move {} away, and the run is trained again"
@@ -31,7 +32,7 @@ def read_epochs(run: PlannedRun, folder: Path) -> Rows:
     """Every epoch of a finished run; InputError if one is missing or damaged: figures would be wrong without it."""
     path, num_epochs = folder / run.name, run.job.settings.epochs
     try:
-        rows = RunDirectory(path).read_rows()
+        rows = saved_rows(RunDirectory(path))
     except InputError as error:
         if isinstance(error.__cause__, OSError):  # the system refused to read it, which says nothing of the file
             raise

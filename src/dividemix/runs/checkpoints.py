@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from torch import Tensor
 
 from dividemix.data.source import Skipped
-from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
+from dividemix.engine.checkpoint import load_checkpoint, read_facts, save_checkpoint
 from dividemix.engine.state import State, net_tensors
-from dividemix.errors import InputError
+from dividemix.errors import START_AGAIN, InputError
 from dividemix.judging.records import EpochRow
 from dividemix.judging.selection import best_epoch
 from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.runs.directory import RunDirectory, skipped_csv
-from dividemix.stored import digest_of
+from dividemix.stored import check_shape, digest_of
 
 
 class Facts(TypedDict):
@@ -62,6 +62,34 @@ def rows_digest(rows: list[EpochRow]) -> str:
     """The digest of the epochs in metrics.jsonl, apart from the times, which equal trainings do not have in common."""
     times = ("seconds", "cpu_seconds", "profile")
     return digest_of(b"", [{name: value for name, value in row.items() if name not in times} for row in rows])
+
+
+def saved_rows(directory: RunDirectory) -> list[EpochRow]:
+    """The epochs in metrics.jsonl, without loading the run. Raises InputError if they are not those that were saved."""
+    if not directory.last.is_dir():  # removed, to save space: there is nothing to compare with
+        return directory.read_rows()
+    # Before the epochs: who trains writes an epoch first, and its checkpoint then.
+    facts = checked_facts(directory, read_facts(directory.last))
+    rows = directory.read_rows()
+    check_rows(directory, rows, facts)
+    return rows
+
+
+def checked_facts(directory: RunDirectory, facts: dict[str, Any]) -> Facts:
+    """The facts of the last checkpoint. Raises InputError unless they have the shape of facts."""
+    try:
+        check_shape(facts, Facts)
+    except ValueError as error:
+        raise InputError(f"{directory.last}: the checkpoint is damaged ({error}); {START_AGAIN}") from error
+    return cast(Facts, facts)
+
+
+def check_rows(directory: RunDirectory, rows: list[EpochRow], facts: Facts) -> None:
+    """Raise InputError unless the first of these epochs are those of a checkpoint with these facts."""
+    if rows_digest(rows[: facts["epoch"]]) != facts["metrics"]:
+        raise InputError(
+            f"{directory.path}: metrics.jsonl is damaged (its epochs are not those that were saved); {START_AGAIN}"
+        )
 
 
 def choices_digest(choices: Sequence[Choice]) -> str:

@@ -12,6 +12,7 @@ from dividemix.judging.issue_table import read_issue_table
 from dividemix.judging.records import EpochRow, RunSummary, main_loss
 from dividemix.meant import or_meant_path
 from dividemix.planning.job import read_settings
+from dividemix.runs.checkpoints import saved_rows
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.unfinished import is_run
 
@@ -102,7 +103,7 @@ def compare(paths: Sequence[Path]) -> Comparison:
 def _run(letter: str, path: Path, settings: Mapping[str, Any]) -> ComparedRun:
     """A run from its metrics, its summary if it is finished, and the machine it was trained on."""
     directory = RunDirectory(path)
-    rows = directory.read_rows()
+    rows = saved_rows(directory)
     summary = directory.read_summary() if (path / "summary.json").is_file() else None
     tested = [row["test_acc"] for row in rows if row["test_acc"] is not None]
     run: ComparedRun = {

@@ -13,10 +13,9 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.runs.checkpoints import Facts, choices_digest, rows_digest, told_digest
+from dividemix.runs.checkpoints import check_rows, checked_facts, choices_digest, told_digest
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.extension import earlier_end
-from dividemix.stored import check_shape
 
 
 def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool, net: Any = None) -> Job:
@@ -52,7 +51,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     """The run in a directory, from its last checkpoint. Raises InputError if job, data, state or epochs do not fit."""
     path = directory.path
     try:
-        tensors, facts = load_checkpoint(directory.last)
+        tensors, stored = load_checkpoint(directory.last)
     except InputError as error:
         raise advised(error, START_AGAIN) from error.__cause__
     noise = parse_noise(job.noise)
@@ -62,10 +61,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     own = directory.data.is_file()
     if own:
         material = replace(material, skipped=directory.read_skipped(), notes=directory.read_notes())
-    try:
-        check_shape(facts, Facts)
-    except ValueError as error:
-        raise InputError(f"{directory.last}: the checkpoint is damaged ({error}); {START_AGAIN}") from error
+    facts = checked_facts(directory, stored)
     if facts["job"].get("method") != job.method:  # before a method that is code would be imported
         raise InputError(f"{directory.last}: the checkpoint is of another method than {job.method}; {START_AGAIN}")
     extended_after = facts.get("extended_after", [])
@@ -87,8 +83,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
         raise InputError(
             f"{path}: metrics.jsonl has {len(rows)} of the {state.epoch} epochs that were trained; {START_AGAIN}"
         )
-    if rows_digest(rows) != facts["metrics"]:
-        raise InputError(f"{path}: metrics.jsonl is damaged (its epochs are not those that were saved); {START_AGAIN}")
+    check_rows(directory, rows, facts)
     choices = [Choice(**values) for values in directory.read_choices()]
     if facts.get("choices") not in (None, choices_digest(choices)):  # earlier versions have no digest
         raise InputError(f"{path}: choices.json is damaged (its choices are not those that were saved); {START_AGAIN}")
