@@ -20,7 +20,10 @@ from dividemix.planning import material
 from dividemix.runs import checkpoints, directory, run
 
 GOAL = 0.02
-_CHECKS = ("digest_of", "check_shape", "parse_json", "rows_digest", "choices_digest", "check_results", "results_digest")
+_CHECKS = (
+    *("digest_of", "digest_of_file", "check_shape", "parse_json", "rows_digest", "choices_digest", "told_digest"),
+    *("check_results", "results_digest"),
+)
 _LOADED = (checkpoint, material, checkpoints, directory, run)  # so that their names can be replaced
 
 
