@@ -144,11 +144,20 @@ def refuse_unknown(names: Iterable[Any], allowed: Iterable[str], where: str = ""
 
 
 def checked_path(value: Any, name: str) -> Path:
-    """The path that an argument names. Raises InputError unless it is text or a path."""
+    """The path that an argument names. Raises InputError unless it is text or a path that a system can have."""
     path = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(path, str) or "\0" in path:
+    if not isinstance(path, str) or "\0" in path or not _has_bytes(path):
         raise InputError(f"{name} is {shown(value)}: it must be a path")
     return Path(path)
+
+
+def _has_bytes(path: str) -> bool:
+    """Whether it can be the name of a file: half a character cannot."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_utf8(text: str) -> bool:

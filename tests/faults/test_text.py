@@ -53,6 +53,12 @@ def test_text_that_no_file_can_store_is_refused_when_it_is_read(
     assert f"toy.npz: {name}: has text that is not valid Unicode" in fail(capsys, ["train", *QUICK])
 
 
+def test_half_a_character_is_no_name_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The laboratory found it: a traceback after the data was read."""
+    words = ["train", str(save_toy(tmp_path)), *QUICK[1:], "--out", HALF]
+    assert "out is 'b\\ud800': it must be a path" in fail(capsys, words)
+
+
 def test_text_of_all_planes_is_read(tmp_path: Path) -> None:
     """Row 10: what is valid stays so."""
     names = ("é", "日本", "🐝", "d")

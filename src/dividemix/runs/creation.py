@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dividemix.errors import InputError
 from dividemix.lock import exclusive
+from dividemix.settings import checked_path
 
 _PARTIAL, _OLD = ".partial", ".old"
 
@@ -43,7 +44,8 @@ def create_directory(
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError if the path exists, unless it is a run that may be overwritten."""
+    """Raise InputError if the path exists, unless it is a run that may be overwritten, or cannot exist."""
+    checked_path(str(path), "out")
     if not path.name or path.name == "..":
         raise InputError(f"out is {path}: it must be a directory for this run alone, such as runs/first")
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
