@@ -14,13 +14,13 @@ from typing import Any
 
 import yaml
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 
 
-def versions() -> Iterator[tuple[str, str, str]]:
+def versions() -> Iterator[tuple[str, NormalizedName, str]]:
     """What each version is, the name of its package, and the version."""
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):

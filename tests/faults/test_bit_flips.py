@@ -304,3 +304,18 @@ def test_a_flipped_bit_in_cached_vectors(tmp_path: Path, file: str) -> None:
 
     read()
     try_flips(tmp_path / file, noticing(read), lambda a, b: a == b, of="the cache")
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez, np.savez_compressed])
+def test_a_bracket_that_is_lost_in_the_header_of_an_array(tmp_path: Path, save: Callable[..., None]) -> None:
+    """NumPy reads the header as a word of Python, and its error is not one of those for other damage."""
+    path = tmp_path / f"{'a.npy' if save is np.save else 'a.npz'}"
+    really_pad = npy_format._wrap_header  # type: ignore[attr-defined]
+    npy_format._wrap_header = lambda text, version: really_pad(text.replace("}", " "), version)  # type: ignore[attr-defined]
+    try:
+        arrays = toy_arrays()
+        save(path, arrays["x_train"]) if save is np.save else save(path, **arrays)
+    finally:
+        npy_format._wrap_header = really_pad  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match=str(path)):
+        map_npy(path) if save is np.save else read_source(str(path))

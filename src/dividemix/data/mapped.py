@@ -1,6 +1,7 @@
 """Arrays in files, mapped into memory instead of read: a large file costs memory only where it is used."""
 
 import struct
+import tokenize
 import zipfile
 from pathlib import Path
 from typing import IO, Any
@@ -13,6 +14,9 @@ from dividemix.errors import InputError
 
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a file in a zip archive: the lengths of its name and its extra field
 
+# What NumPy raises for the damaged header of an array: it is read as a word of Python.
+DAMAGE = (ValueError, TypeError, SyntaxError, tokenize.TokenError, EOFError, struct.error, MemoryError)
+
 
 def map_npy(path: Path) -> NDArray[Any]:
     """The array of an .npy file. Changes to it are not written. Raises InputError if the file has none."""
@@ -21,7 +25,7 @@ def map_npy(path: Path) -> NDArray[Any]:
             return _mapped(file, path)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, TypeError, SyntaxError, EOFError, struct.error, MemoryError) as error:
+    except DAMAGE as error:
         if "object" in str(error):
             raise InputError(f"{path}: has Python objects: save numbers, and names as text") from error
         raise InputError(f"{path}: not an .npy file, or cut short: write it with numpy.save") from error

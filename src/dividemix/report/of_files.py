@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.mapped import DAMAGE
 from dividemix.errors import InputError, counted
 from dividemix.judging.issue_table import Issue, read_issue_table
 from dividemix.judging.records import RunSummary
@@ -75,7 +76,7 @@ def _probs(file: Path, digest: str | None, num_samples: int, num_classes: int) -
             raise ValueError(f"{probs.dtype} of shape {probs.shape}")
         if not (probs.min() >= 0 and probs.max() <= 1):  # NaN too is refused
             raise ValueError("a probability is not in [0, 1]")
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, *DAMAGE) as error:
         raise InputError(f"{file}: missing or damaged ({' '.join(str(error).split())[:200]})") from error
     if digest is not None and digest != digest_of_file(file):
         raise InputError(f"{file}: damaged: not what was written; dividemix resume {file.parent} writes it again")

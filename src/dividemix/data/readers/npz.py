@@ -1,7 +1,6 @@
 """Read an .npz file with named arrays."""
 
 import math
-import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.classes import check_text, natural_sorted, numbered
-from dividemix.data.mapped import map_member
+from dividemix.data.mapped import DAMAGE, map_member
 from dividemix.data.packed_samples import is_packed, unpacked
 from dividemix.data.source import Labels, Source, as_labels, check_samples
 from dividemix.data.votes import VOTE_ARRAYS, Votes
@@ -31,10 +30,7 @@ _NO_NPZ = "{}: not an .npz file, or cut short: write it with numpy.savez_compres
 
 _LARGE = 1 << 28  # bytes from which vectors are mapped instead of read, unless they are compressed
 # What zipfile and numpy raise for a damaged, encrypted or hostile file.
-_DAMAGE = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, MemoryError),
-    *(ValueError, TypeError, LookupError, RuntimeError, SyntaxError),
-)
+_DAMAGE = (*DAMAGE, zipfile.BadZipFile, zlib.error, LookupError, RuntimeError)
 
 
 def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
