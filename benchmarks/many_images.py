@@ -58,19 +58,6 @@ def make_shards(folder: Path, number: int) -> None:
         unfinished.rename(path)
 
 
-def _member(name: str, content: bytes) -> bytes:
-    """A file in an archive, ten times as fast as tarfile makes it."""
-    header = _HEADER.copy()
-    header[: len(name)] = name.encode()
-    header[124:135] = b"%011o" % len(content)
-    header[148:156] = b"%06o\0 " % sum(header)
-    return bytes(header) + content + bytes(-len(content) % 512)
-
-
-_HEADER = bytearray(tarfile.TarInfo().tobuf(tarfile.USTAR_FORMAT))
-_HEADER[148:156] = b" " * 8  # the checksum counts as spaces
-
-
 def _jpeg(rng: np.random.Generator) -> bytes:
     """A picture with large and small structures, as photographs have."""
     layers = [
@@ -173,11 +160,11 @@ def _child(work: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Make the shards, measure, and print a line for each; returns 1 if the ratio at the smallest size is too low."""
+    """Make the shards, measure, and print a line for each; returns 1 if the ratio at a size is too low."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--number", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "dividemix-many-images")
-    parser.add_argument("--size", type=int, nargs="+", default=[32, 64, _SIDE], help="sides that images get")
+    parser.add_argument("--size", type=int, nargs="+", default=[32, 64, 96, _SIDE], help="sides that images get")
     parser.add_argument("--batches", type=int, default=40, help="of a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
@@ -214,7 +201,7 @@ def main() -> int:
         f"memory before, with the index, and after each round: {peaks} MB; load {os.getloadavg()[0]:.1f}",
         soft_wrap=True,
     )
-    return 0 if ratios[0] >= GOAL else 1
+    return 0 if min(ratios) >= GOAL else 1
 
 
 if __name__ == "__main__":

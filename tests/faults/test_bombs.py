@@ -22,6 +22,7 @@ from workshop import QUICK, fail
 
 from dividemix.data import images
 from dividemix.data.budget import Budget
+from dividemix.data.eight_bits import eight_bits
 from dividemix.data.images import UnreadableImage, read_image
 from dividemix.data.readers.npz import read_npz
 from dividemix.errors import InputError
@@ -95,11 +96,11 @@ def test_grey_levels_are_the_same_however_many_rows_are_converted_at_a_time() ->
     """Row 5: 16-bit images are converted a few rows at a time. Oracle: the whole image at once, in float64."""
     rng = np.random.default_rng(0)
     wide = rng.integers(0, 65536, (3, 700_000))
-    assert np.array_equal(images._eight_bits(wide.astype(np.uint16)), np.rint(wide / 257).astype(np.uint8))
+    assert np.array_equal(eight_bits(wide.astype(np.uint16)), np.rint(wide / 257).astype(np.uint8))
     signed = rng.integers(-70_000, 70_000, (3, 700_000)).astype(np.int32)
     low, high = float(signed.min()), float(signed.max())
     expected = np.rint((signed.astype(np.float64) - low) * (255 / (high - low))).astype(np.uint8)
-    assert np.array_equal(images._eight_bits(signed), expected)
+    assert np.array_equal(eight_bits(signed), expected)
 
 
 def test_threads_share_one_budget(monkeypatch: pytest.MonkeyPatch) -> None:

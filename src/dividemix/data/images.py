@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.data.budget import Budget
 from dividemix.data.crop import Crop
+from dividemix.data.eight_bits import eight_bits
+from dividemix.data.jpeg import decoded, jpeg_content, plain_header, scale_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -56,20 +58,45 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
     It is resized (antialiased) so that it just covers H x W, with its aspect ratio kept, then cropped at the centre. An
     image of that size does not change. Raises UnreadableImage if it is missing, damaged, too large, or not an image.
     """
+    mode = "L" if channels == 1 else "RGB"
     if isinstance(file, Crop):
-        return _pixels(_covering(cropped(file, "L" if channels == 1 else "RGB"), width, height))
+        return _pixels(_covering(cropped(file, mode), width, height))
+    if (pixels := _read_plain_jpeg(file, width, height, mode)) is not None:
+        return pixels
     with _opened(file) as image:
         if image is file:
             with _CALLERS:
                 orientation, image = _orientation(image), image.copy()
         else:
             orientation = _orientation(image)
-            enough = (round(_SHARP * width), round(_SHARP * height))
-            # This shrinks a JPEG for good while it is decoded, so it is not done to an image of the caller.
-            image.draft(None, enough[::-1] if orientation in _SIDEWAYS else enough)
+        wanted = (height, width) if orientation in _SIDEWAYS else (width, height)
+        extent: tuple[float, float] | None = None
+        # This shrinks a JPEG for good while it is decoded. An image of the caller is a copy, which has no format.
+        if image.format in ("JPEG", "MPO") and (scale := scale_of(image.size, wanted)) > 1:
+            drafted = image.draft(None, (image.width // scale, image.height // scale))
+            extent = drafted[1][2:] if drafted else None
         with DECODING.taken(_needed(image)):
-            image = _upright(_flattened(image, "L" if channels == 1 else "RGB"), orientation)
-            return _pixels(_covering(image, width, height))
+            return _pixels(_upright(_covering(_flattened(image, mode), *wanted, extent), orientation))
+
+
+def _read_plain_jpeg(
+    file: "Path | bytes | Image.Image", width: int, height: int, mode: str
+) -> NDArray[np.uint8] | None:
+    """The pixels of a plain JPEG file, as `read_image` gives them; None for others and what is damaged."""
+    content = jpeg_content(file)
+    header = None if content is None else plain_header(content)
+    if content is None or header is None:
+        return None
+    scale = scale_of((header.width, header.height), (width, height))
+    needed = header.width * header.height // scale**2 * _EIGHT_BIT
+    if not 0 < header.width * header.height <= MAX_PIXELS or needed > DECODING.num_bytes:
+        return None
+    try:
+        with DECODING.taken(needed):
+            image = _flattened(decoded(content, header, scale), mode)
+            return _pixels(_covering(image, width, height, (header.width / scale, header.height / scale)))
+    except (OSError, ValueError, MemoryError):
+        return None
 
 
 def _pixels(image: "Image.Image") -> NDArray[np.uint8]:
@@ -255,7 +282,7 @@ def _flattened(image: "Image.Image", mode: str) -> "Image.Image":
     from PIL import Image, ImageCms
 
     if image.mode[0] in "IF":
-        return Image.fromarray(_eight_bits(np.asarray(image))).convert(mode)
+        return Image.fromarray(eight_bits(np.asarray(image))).convert(mode)
     if image.mode == "LAB":  # Pillow converts it only by colour profiles
         profiles = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
         converted = ImageCms.profileToProfile(image, *profiles, outputMode="RGB")
@@ -272,35 +299,19 @@ def _flattened(image: "Image.Image", mode: str) -> "Image.Image":
     return image.convert(mode)
 
 
-def _eight_bits(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """Grey values of 16 bits or more, or floats, as uint8."""
-    num_rows = max(1, (1 << 20) // values.shape[1])  # a few at a time: as floats they take four times the memory
-    parts = [slice(start, start + num_rows) for start in range(0, len(values), num_rows)]
-    ends = [(part.min(), part.max()) for part in (_finite(values[rows]) for rows in parts)]
-    low, high = float(min(low for low, _ in ends)), float(max(high for _, high in ends))
-    scale = 255 / (high - low or 1.0)
-    for top in (1, 255) if values.dtype.kind == "f" else (65535,):
-        if low >= 0 and high <= top:
-            low, scale = 0.0, 255 / top
-            break
-    levels = np.empty(values.shape, dtype=np.uint8)
-    for rows in parts:
-        levels[rows] = np.rint((_finite(values[rows]) - low) * scale)
-    return levels
+def _covering(
+    image: "Image.Image", width: int, height: int, extent: tuple[float, float] | None = None
+) -> "Image.Image":
+    """The largest centred part with the aspect of width x height, resized to it.
 
-
-def _finite(values: NDArray[Any]) -> NDArray[np.float64]:
-    """The values as floats, 0 for those that are not finite."""
-    return np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _covering(image: "Image.Image", width: int, height: int) -> "Image.Image":
-    """The largest centred part with the aspect of width x height, resized to it."""
+    `extent` is how many columns and rows the picture has, if the last ones are only partly covered.
+    """
     from PIL.Image import Resampling
 
     if image.size == (width, height):
         return image
-    scale = min(image.width / width, image.height / height)
-    left, top = (image.width - scale * width) / 2, (image.height - scale * height) / 2
-    box = (max(left, 0), max(top, 0), min(image.width - left, image.width), min(image.height - top, image.height))
+    columns, rows = extent or image.size
+    scale = min(columns / width, rows / height)
+    left, top = (columns - scale * width) / 2, (rows - scale * height) / 2
+    box = (max(left, 0), max(top, 0), min(columns - left, columns), min(rows - top, rows))
     return image.resize((width, height), Resampling.BICUBIC, box=box, reducing_gap=_SHARP)
