@@ -53,6 +53,25 @@ def step_with_common_statistics() -> dict[str, list[float]]:
         return after_step(net, net)
 
 
+def step_with_weights_made_of_others() -> dict[str, list[float]]:
+    """What a step leaves of a net whose layers make their weights in every forward."""
+    net = weight_norm_net()
+    with together():
+        share_net(net, sync_batchnorm=True)
+        return after_step(net, net)
+
+
+def weight_norm_net() -> nn.Module:
+    """The net with BatchNorm, and weight normalisation of both kinds that torch has."""
+    net = batchnorm_net()
+    assert isinstance(net, nn.Sequential)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the older one is deprecated
+        nn.utils.weight_norm(net[0])
+    nn.utils.parametrizations.weight_norm(net[4])
+    return net
+
+
 def batchnorm_net() -> nn.Module:
     """A small net with BatchNorm, in double precision."""
     torch.manual_seed(3)

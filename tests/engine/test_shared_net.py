@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from shared_trainings import after_step, batchnorm_net, train_every_method
+from shared_trainings import after_step, batchnorm_net, train_every_method, weight_norm_net
 from together import run_together
 from torch import Tensor
 
@@ -57,6 +57,14 @@ def test_batchnorm_uses_the_rows_of_each_process(tmp_path: Path) -> None:
 def test_synchronised_batchnorm_is_that_of_one_process(tmp_path: Path) -> None:
     net = batchnorm_net()
     _assert_equal(run_together("shared_trainings:step_with_common_statistics", 3, tmp_path), after_step(net, net))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_processes", [2, 3])  # in blocks, and without
+def test_weights_that_are_made_of_others_have_the_gradients_of_one_process(num_processes: int, tmp_path: Path) -> None:
+    net = weight_norm_net()
+    by_each = run_together("shared_trainings:step_with_weights_made_of_others", num_processes, tmp_path)
+    _assert_equal(by_each, after_step(net, net))
 
 
 def _assert_equal(by_each: list[dict[str, list[float]]], expected: dict[str, list[float]]) -> None:

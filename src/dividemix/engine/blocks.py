@@ -10,6 +10,7 @@ Shapes: R rows in a batch; b blocks in this process; C channels.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import torch
@@ -66,12 +67,17 @@ def by_blocks(function: Callable[..., Tensor], x: Tensor, *weights: Tensor | Non
 
 
 def _of_each_block(weight: Tensor | None) -> tuple[Tensor | None, ...]:
-    """The weight for each block; one that does not belong to the net is linked here."""
+    """The weight for each block; one that is not among the net's weights is linked here.
+
+    A weight that a layer makes of others in every forward, as weight_norm does, gets the sum over the blocks of this
+    process alone: the net's weights that it is made of get the sum over the processes.
+    """
     if _sharing is None:
         return (weight,)
     if weight is None or not (torch.is_grad_enabled() and weight.requires_grad):
         return (weight,) * _sharing.num_blocks
-    return _copies.get(id(weight)) or _sharing.link(weight)[0]
+    sharing = _sharing if weight.is_leaf else replace(_sharing, num_processes=1)
+    return _copies.get(id(weight)) or sharing.link(weight)[0]
 
 
 def compute_by_blocks(net: nn.Module) -> None:
