@@ -107,7 +107,8 @@ def test_a_picture_that_is_decoded_small_keeps_its_place(orientation: int | None
     """Of 203 columns at half scale, 101.5 show the picture. Oracle: the file decoded whole, then resized."""
     exif = Image.Exif()
     exif[0x0112] = orientation
-    content = jpeg(quality=95, subsampling=0, **({} if orientation is None else {"exif": exif}))
+    options: dict[str, Any] = {} if orientation is None else {"exif": exif}
+    content = jpeg(quality=95, subsampling=0, **options)
     left, top = 0, (141 - 34 * 203 / 50) / 2
     with Image.open(io.BytesIO(content)) as image:
         box = (left, top, 203 - left, 141 - top)

@@ -122,17 +122,21 @@ class _OwnRows(Function):
         return rows.clone()
 
 
-class _Link(Function):
-    """Copies, b of each, of tensors that are the same in all processes; each copy adds its share to the gradient."""
-
-    @staticmethod
-    def forward(sharing: Sharing, *tensors: Tensor) -> tuple[Tensor, ...]:
-        return tuple(tensor.view_as(tensor) for tensor in tensors for _ in range(sharing.num_blocks))
+class _OfSeveral(Function):
+    """A function of a sharing and several tensors. A tensor without a gradient has None, not zeros."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         ctx.sharing = inputs[0]
         ctx.set_materialize_grads(False)
+
+
+class _Link(_OfSeveral):
+    """Copies, b of each, of tensors that are the same in all processes; each copy adds its share to the gradient."""
+
+    @staticmethod
+    def forward(sharing: Sharing, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.view_as(tensor) for tensor in tensors for _ in range(sharing.num_blocks))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -148,17 +152,12 @@ class _Link(Function):
         return tuple(tangent.view_as(tangent) for tangent in tangents for _ in range(ctx.sharing.num_blocks))
 
 
-class _Sum(Function):
+class _Sum(_OfSeveral):
     """Sums over the processes of what each has: the opposite of `_Link`."""
 
     @staticmethod
     def forward(sharing: Sharing, *tensors: Tensor) -> tuple[Tensor, ...]:
         return sharing.summed(tensors)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.sharing = inputs[0]
-        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
