@@ -51,7 +51,10 @@ def import_foreign(kind: str, name: str) -> Any:
         return getattr(importlib.import_module(module_name), attribute)
     except Exception as error:  # importing foreign code may raise anything
         first_line = (str(error).splitlines() or [""])[0]
-        raise InputError(f"{kind} {name!r} cannot be imported: {type(error).__name__}: {first_line}") from error
+        reason = f"{type(error).__name__}: {first_line}"
+        if isinstance(error, ModuleNotFoundError) and error.name == module_name:
+            reason = f"no module {module_name!r} in this folder or among the installed packages"
+        raise InputError(f"{kind} {name!r} cannot be imported: {reason}") from error
     finally:
         sys.path[:] = before
 

@@ -27,7 +27,7 @@ def with_dashes(message: str, flags: Collection[str]) -> str:
     def dashed(name: str) -> str:
         return f"--{name}" if f"--{name}" in flags else name
 
-    if "settings are" in message or "unknown setting" in message:
+    if "own settings: " in message or "unknown setting" in message:
         return message
     message = _LONG_NAME.sub(lambda found: dashed(found[0]), message)
     message = _SUBJECT.sub(lambda found: dashed(found[0]), message)

@@ -150,7 +150,7 @@ def test_a_method_that_a_file_of_settings_names_is_imported_only_by_who_trusts_i
     [
         ("", "their_methods:OBJECT", "method 'their_methods:OBJECT' cannot be imported: AttributeError"),
         ("1 / 0", "their_methods:OBJECT", "cannot be imported: ZeroDivisionError: division by zero"),
-        (METHOD, "no_methods:OBJECT", "method 'no_methods:OBJECT' cannot be imported: ModuleNotFoundError"),
+        (METHOD, "no_methods:OBJECT", "method 'no_methods:OBJECT' cannot be imported: no module 'no_methods'"),
         (METHOD, "their_methods:Own", "method 'their_methods:Own' is a class: name an object of it"),
         ("OBJECT = 3", "their_methods:OBJECT", "method 'their_methods:OBJECT' has no settings: inherit from"),
     ],

@@ -148,7 +148,7 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     ),
     "nearly a data set": (words("cifar11"), "'cifar11': no such file or folder: did you mean 'cifar10'"),
     "unknown preset": (flags("--preset", "best"), "unknown preset 'best': the presets are default, cifar10-sym-20"),
-    "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': did you mean resnet50"),
+    "unknown net": (flags("--net", "resnet9000"), "unknown net 'resnet9000': use .*resnet50"),
     "unlike any net": (flags("--net", "tower"), "unknown net 'tower': use .*small_cnn"),
     "net that cannot be imported": (flags("--net", "no_such_module:make"), "'no_such_module:make' cannot be imported"),
     "net that is none": (flags("--net", "os:getcwd"), "net 'os:getcwd' does not fit"),

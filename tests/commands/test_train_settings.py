@@ -99,7 +99,7 @@ def test_a_setting_that_the_method_lacks_is_refused_with_those_that_it_has(
     assert fail(capsys, by_file) == line.replace("error: ", "error: c.yaml: ")
     line = fail(capsys, ["train", "toy.npz", "--method", "dividemix", "--keep_plausible", "true", "--out", "run"])
     own = ", ".join(own_fields("dividemix"))
-    assert line.endswith(f"method dividemix has no setting keep_plausible: leave it out; its own settings are {own}\n")
+    assert line.endswith(f"method dividemix has no setting keep_plausible: leave it out; its own settings: {own}\n")
 
 
 @pytest.mark.parametrize(("epochs", "expected"), [(8, (1, 2, 4)), (80, (1, 16, 40)), (160, (2, 32, 80))])

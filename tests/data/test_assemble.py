@@ -203,9 +203,9 @@ def test_fixed_classes_stay_in_their_order_even_without_images() -> None:
         ),
         (lambda: damaged(0, total=3, ignored=[Skipped("x", "text")] * 9), None),
         (lambda: listing([]), "photos: has no images"),
-        (lambda: listing([encoded(pixels(0))]), "has 1 readable image in 1 class: at least two images in two classes"),
-        (lambda: listing([encoded(pixels(0))] * 4, labels=["a"] * 4), "has 4 readable images in 1 class: at"),
-        (lambda: damaged(1, total=3), "has 2 readable images in 1 class .skipped: "),
+        (lambda: listing([encoded(pixels(0))]), "1 readable image of 1 class: at least one image of each of two"),
+        (lambda: listing([encoded(pixels(0))] * 4, labels=["a"] * 4), "4 readable images of 1 class: at"),
+        (lambda: damaged(1, total=3), "2 readable images of 1 class .skipped: "),
         (
             lambda: listing([encoded(pixels(0))] * 4, true_labels=["cat", "cow", "dog", "dog"]),
             "photos: true labels: 'cow' is not a class of the training labels, which are 'cat', 'dog'",

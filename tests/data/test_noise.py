@@ -494,7 +494,7 @@ def test_specifications_are_parsed_into_their_parts() -> None:
 
 def test_asymmetric_without_a_map_says_what_else_there_is() -> None:
     line = message("asymmetric:0.4", similar=None)
-    assert "does not say which classes are similar; use pair_flip or matrix" in line
+    assert "does not say which classes are similar: use pair_flip:RATE (each class is mistaken" in line
     assert "maps class 9 to 1: classes are 0 to 4" in message("asymmetric:0.4", true_labels=TRUE % 5, num_classes=5)
 
 

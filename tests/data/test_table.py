@@ -239,7 +239,7 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
         ([["path", "label", "split", "split"], *ROWS], {}, "2 columns are called 'split'"),
         ([HEADER], {}, "has no images"),
         ([HEADER, *ROWS], {"label_column": "path"}, "path_column and label_column are both 'path'"),
-        ([HEADER, *ROWS[:1]], {}, "has 1 readable image in 1 class"),
+        ([HEADER, *ROWS[:1]], {}, "1 readable image of 1 class"),
     ],
 )
 def test_tables_that_make_no_sense(folder: Path, rows: list[list[str]], options: dict[str, str], message: str) -> None:

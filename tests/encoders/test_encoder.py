@@ -242,7 +242,7 @@ def test_a_missing_package_is_one_line(source: str, monkeypatch: pytest.MonkeyPa
         ("net:mlp=x.pth", "the nets with weights to load are resnet50, inception_resnet_v2"),
         ("net:resnet50=none.pth", "cannot read weights none.pth: No such file"),
         ("open_clip:ViT-B-32", "has no weights: write open_clip:MODEL/WEIGHTS"),
-        ("nowhere:f", "encoder 'nowhere:f' cannot be imported: ModuleNotFoundError"),
+        ("nowhere:f", "encoder 'nowhere:f' cannot be imported: no module 'nowhere'"),
         ("stand_ins:broken", "encoder 'stand_ins:broken' cannot be made: RuntimeError: no weights here"),
         ("stand_ins:nothing", "encoder 'stand_ins:nothing' gave int: it must give a torch.nn.Module"),
     ],

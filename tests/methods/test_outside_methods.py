@@ -118,7 +118,7 @@ def test_its_settings_are_flags_and_other_methods_settings_are_refused(capsys: p
     capsys.readouterr()
     assert main([*words(method, "other"), "--lambda_u", "25"]) == 2
     error = capsys.readouterr().err
-    assert f"method {method} has no setting lambda_u: leave it out; its own settings are pull, hard_epochs" in error
+    assert f"method {method} has no setting lambda_u: leave it out; its own settings: pull, hard_epochs" in error
 
 
 def test_code_that_a_run_names_is_trusted_by_the_user_only(tmp_path: Path) -> None:

@@ -209,7 +209,11 @@ def test_an_unknown_net_lists_the_known_ones() -> None:
 
 
 def test_a_net_that_is_nearly_known_is_suggested() -> None:
-    assert refused(net="resnet5") == "unknown net 'resnet5': did you mean resnet50?"
+    assert refused(net="resnet5") == (
+        "unknown net 'resnet5': use "
+        + ", ".join(NETS)
+        + ", timm:NAME, torchvision:NAME, or your own as package.module:function"
+    )
 
 
 def test_images_too_small_for_the_net_are_refused_or_taken() -> None:

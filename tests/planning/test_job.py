@@ -134,7 +134,7 @@ def test_places_are_settings() -> None:
         ({"epochs": 0}, "epochs is 0"),
         (
             {"division": "global"},
-            "method dividemix has no setting division: leave it out; its own settings are warmup_epochs, .*",
+            "method dividemix has no setting division: leave it out; its own settings: warmup_epochs, .*",
         ),
         (
             {"method": "cross_entropy", "alpha": 1},

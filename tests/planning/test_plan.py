@@ -148,7 +148,7 @@ def test_a_given_setting_that_the_method_lacks_is_refused_in_one_line(preset: st
     assert refusal(given, preset=preset) == expected
     line = refusal({"method": "dividemix", "keep_plausible": True}, preset=preset)
     assert line.startswith(
-        "method dividemix has no setting keep_plausible: leave it out; its own settings are warmup_epochs, "
+        "method dividemix has no setting keep_plausible: leave it out; its own settings: warmup_epochs, "
     )
     assert "keep_all_up_to" not in line
     assert "unknown setting 'lamda_u': did you mean lambda_u?" in refusal({"lamda_u": 1}, preset=preset)

@@ -459,7 +459,7 @@ TABLE = "path,label\na.png,cat\nb.png,dog\n"
         (HEADER + '0,"a.png,cat,dog,accept\r\n', r"c\.csv: damaged"),
         (
             "path,label\na.png,dog\n",
-            r"c\.csv: not a list of corrections: it has the columns 'path', 'label', but not index, given_label",
+            r"c\.csv: not a list of corrections: its columns are 'path', 'label': give the corrections\.csv",
         ),
         ("", r"c\.csv: empty"),
         (HEADER + "0,a.png,cat\r\n", r"c\.csv: line 2 has 3 fields, the header has 5"),

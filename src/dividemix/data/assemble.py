@@ -49,8 +49,8 @@ def assemble(
     if len(decoded.rows) < 2 or len(set(labels)) < 2:
         reason = f" (skipped: {failed[0].path}: {failed[0].reason})" if failed else ""
         raise InputError(
-            f"{listing.where}: has {counted(len(decoded.rows), 'readable image')} in"
-            f" {counted(len(set(labels)), 'class')}{reason}: at least two images in two classes are needed"
+            f"{listing.where}: {counted(len(decoded.rows), 'readable image')} of"
+            f" {counted(len(set(labels)), 'class')}{reason}: at least one image of each of two classes is needed"
         )
     truth = None if listing.true_labels is None else [listing.true_labels[row] for row in decoded.rows]
     mean, std = decoded.statistics or (None, None)

@@ -152,7 +152,8 @@ def _similar_class(task: _Task, rng: np.random.Generator) -> Labels:
     """The class that each class is mistaken for; without one, samples keep their label, though they count as chosen."""
     if task.similar is None:
         raise InputError(
-            "asymmetric noise: this data set does not say which classes are similar; use pair_flip or matrix"
+            "asymmetric noise: this data set does not say which classes are similar: use pair_flip:RATE (each class is"
+            " mistaken for the next), or matrix:FILE (rates of your own)"
         )
     target, last = np.arange(task.num_classes), task.num_classes - 1
     for source, mistaken_for in task.similar.items():

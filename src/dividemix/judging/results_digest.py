@@ -26,5 +26,5 @@ def check_results(run: Path) -> None:
     summary = read_json(path, dict[str, Any])
     if "digest" in summary and summary["digest"] != results_digest(summary, run / "label_issues.csv"):
         raise InputError(
-            f"{run}: summary.json or label_issues.csv is not what was written: dividemix resume {run} writes both again"
+            f"{run}: summary.json or label_issues.csv was changed or damaged: dividemix resume {run} writes both again"
         )

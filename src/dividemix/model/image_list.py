@@ -8,6 +8,7 @@ from dividemix.data.images import image_suffixes
 from dividemix.data.text_table import read_text_table
 from dividemix.data.walk import walk
 from dividemix.errors import InputError
+from dividemix.meant import or_meant_path
 
 _TABLES = (".csv", ".tsv")
 _COLUMN = "path"
@@ -26,7 +27,7 @@ def list_images(places: Iterable[Path]) -> list[tuple[str, Path]]:
         if place.is_dir():
             images += [(str(path), path) for path in _in_folder(place)]
         elif not place.exists():
-            raise InputError(f"{place}: no such file or folder")
+            raise InputError(f"{place}: no such file or folder: {or_meant_path(place, 'check the path')}")
         elif place.suffix.lower() in _TABLES:
             images += [(path, place.parent / path) for path in _in_table(place)]
         else:

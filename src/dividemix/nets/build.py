@@ -9,7 +9,6 @@ from torch import nn
 
 from dividemix.errors import InputError
 from dividemix.foreign import import_foreign, is_foreign
-from dividemix.meant import or_meant
 from dividemix.nets.inception_resnet_v2 import InceptionResNetV2
 from dividemix.nets.linear import Fourier, Linear
 from dividemix.nets.mlp import MLP
@@ -78,7 +77,7 @@ def _find_factory(name: str) -> Callable[..., nn.Module]:
         return token_factory(name)
     if not is_foreign(name):
         known = f"use {', '.join(NETS)}, timm:NAME, torchvision:NAME, or your own as package.module:function"
-        raise InputError(f"unknown net {name!r}: {or_meant(name, NETS, known)}")
+        raise InputError(f"unknown net {name!r}: {known}")
     factory: Callable[..., nn.Module] = import_foreign("net", name)
     return factory
 

@@ -203,14 +203,19 @@ def refuse_unknown_settings(values: Mapping[str, Any], method: str) -> None:
     for name in values:
         if name not in known and any(name in fields_of(other.settings) for other in METHODS.values()):
             own = ", ".join(own_fields(method))
-            has = f"its own settings are {own}" if own else "it has only the settings that every method has"
+            has = f"its own settings: {own}" if own else "it has only the settings that every method has"
             raise InputError(f"method {method} has no setting {name}: leave it out; {has}")
     refuse_unknown(values, known)
 
 
 def read_settings(path: Path, *, of_run: bool = False) -> dict[str, Any]:
     """The settings in a YAML file, or in the config.yaml `of_run`, by name. Raises InputError if it cannot be read."""
-    values = read_yaml(path)
+    try:
+        values = read_yaml(path)
+    except InputError as error:
+        if not of_run or not path.is_file():
+            raise
+        raise InputError(f"{error} (the file is damaged: put a copy of it back, or train again)") from error
     if values.pop("format", None if of_run else FORMAT) != FORMAT:
         raise InputError(
             f"{path}: made by another version of dividemix; this version cannot read it: train again, or install the"

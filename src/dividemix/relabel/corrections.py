@@ -44,11 +44,11 @@ class Correction:
 def read_corrections(file: Path) -> list[Correction]:
     """The corrections in the order of the file; InputError, naming the line, if the report page did not write it."""
     table = read_text_table(file, set(COLUMNS))
-    if missing := [name for name in COLUMNS if name not in table.columns]:
+    if not set(COLUMNS) <= set(table.columns):
         found = ", ".join(repr(name[:50]) for name in table.columns[:20])
         raise InputError(
-            f"{file}: not a list of corrections: it has the columns {found}, but not {', '.join(missing)}:"
-            " use the file from Download corrections in report.html"
+            f"{file}: not a list of corrections: its columns are {found}: give the corrections.csv of the report"
+            f" (its columns: {', '.join(COLUMNS)}), or a table with a column corrected_label"
         )
     columns = {name: table.columns.index(name) for name in COLUMNS}
     corrections: dict[int, Correction] = {}

@@ -24,7 +24,7 @@ def read_decisions(file: Path) -> list[Correction]:
         InputError: if the kind is unknown, or the file is damaged.
     """
     if not file.exists():
-        raise InputError(f"{file}: no such file: give {_KNOWN}")
+        raise InputError(f"{file}: no such file: is it in the browser's download folder? Give {_KNOWN}")
     suffix = file.suffix.lower()
     if file.is_dir() and not is_saved_to_disk(file):
         raise InputError(f"{file}: is a folder without decisions: give {_KNOWN}")

@@ -35,7 +35,7 @@ def share(
     first = next(iter(contents))
     out = run / f"{tool}{first}" if out is None else out
     if out.suffix.lower() != first:
-        raise InputError(f"out is {out}: {tool} takes a {first} file: change the extension")
+        raise InputError(f"out is {out}: for {tool} a {first} file is written: change the extension")
     if not out.parent.is_dir():
         raise InputError(f"out is {out}: no folder {out.parent}: create it, or choose another")
     files = {out.with_suffix(suffix): content for suffix, content in contents.items()}

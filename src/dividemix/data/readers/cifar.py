@@ -63,7 +63,7 @@ class Cifar:
         """What the root may be, in words."""
         *others, last = (name for layout in self.layouts for name in (layout.archive, layout.folder))
         fetch = f"dividemix data fetch {self.name} --root DIR"
-        return f"a folder with {', '.join(others)} or {last}, or one of these; {fetch} downloads it"
+        return f"{', '.join(others)} or {last}, or a folder that has one of them; {fetch} downloads it"
 
 
 def _read(cifar: Cifar, root: Path | None) -> Source:

@@ -47,7 +47,7 @@ def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing 
         return listing, test
     if not names:
         raise InputError(
-            f"{folder}: has no class folders: put the images of each class in a separate folder, "
+            f"{folder}: no class folders in it: put the images of each class in a separate folder, "
             "or list them in a .csv file with columns path and label"
         )
     listing = _listing(folder, {""}, known, whole)
