@@ -39,7 +39,7 @@ def _trusting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_method_that_needs_trusted_samples_is_refused_without_any_in_one_line(tmp_path: Path) -> None:
-    job = toy_job(tmp_path, method="trusting")
+    job = replace(toy_job(tmp_path, method="trusting"), trusted=None)
     for wanted in (job, replace(job, data="missing.npz")):  # known before data is read
         with pytest.raises(InputError) as caught:
             prepare(wanted)
