@@ -41,7 +41,7 @@ def test_two_files_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["share", "run", "--to", "excel"], "--to is 'excel': it must be one of label-studio"),
         (["share", "photos", "--to", "datalab"], "photos: not a run directory"),
-        (["share", "run", "--to", "datalab", "--out", "x.json"], "--out is x.json: datalab takes a .csv file"),
+        (["share", "run", "--to", "datalab", "--out", "x.json"], "--out is x.json: for datalab a .csv file is written"),
         (["share", "run", "--to", "datalab", "--out", "no/x.csv"], "--out is no/x.csv: no folder no"),
         (["share", "run", "--to", "datalab", "--image_url", "x"], "--image_url is 'x': datalab has no addresses"),
         (["share", "run", "--to", "fiftyone", "--data", "gone"], "--data is gone: no such file or folder; name where"),

@@ -128,7 +128,7 @@ def test_rows_that_are_left_out(tmp_path: Path) -> None:
         ({"image": [1, 2, 3, 4], "label": [0, 1, 0, 1]}, "too many images .* no image: int instead of bytes"),
         ({"image": [{"a": 1}] * 4, "label": [0, 1, 0, 1]}, "too many images .* no image"),
         ({"image": [{"bytes": 1, "path": 2}] * 4, "label": [0, 1, 0, 1]}, "not a struct of bytes and path"),
-        ({"image": BYTES, "label": [0, 0, 0, 0]}, "at least two images in two classes"),
+        ({"image": BYTES, "label": [0, 0, 0, 0]}, "at least one image of each of two classes"),
         ({"image": BYTES[:0], "label": pa.array([], pa.int64())}, "has no images"),
     ],
 )

@@ -34,7 +34,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["table1", "--weights", "a.pth"], "--weights a.pth: table1 at mini scale starts from none"),
         (
             ["table8", "--root", "here"],
-            "here: no such file or folder; --root must be a folder with cifar-10-python.tar.gz",
+            "here: no such file or folder; --root must be cifar-10-python.tar.gz, cifar-10-batches-py",
         ),
         (["table8", "--root", "here"], "dividemix data fetch cifar10 --root DIR downloads it"),
         (["table4", "--scale", "paper", "--root", "here"], "here: no such folder; --root must be the folder with"),

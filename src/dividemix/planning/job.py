@@ -213,7 +213,7 @@ def read_settings(path: Path, *, of_run: bool = False) -> dict[str, Any]:
     try:
         values = read_yaml(path)
     except InputError as error:
-        if not of_run or not path.is_file():
+        if not of_run or isinstance(error.__cause__, OSError):  # what the system refuses is not damaged
             raise
         raise InputError(f"{error} (the file is damaged: put a copy of it back, or train again)") from error
     if values.pop("format", None if of_run else FORMAT) != FORMAT:
