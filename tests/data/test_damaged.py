@@ -255,7 +255,7 @@ ODD_THINGS: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.skipif(os.name != "posix", reason="made with POSIX calls")
-@pytest.mark.parametrize("name", ["odd.png", "odd\nline.png", "-rf.png", "odd 😀.png"])
+@pytest.mark.parametrize("name", ["odd.png", "odd\nline.png", "-rf.png", "odd 😀.png", "odd.jpg"])
 @pytest.mark.parametrize("thing", ODD_THINGS)
 def test_what_is_called_an_image_and_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thing: str, name: str

@@ -1,6 +1,7 @@
 """JPEG files that are read without Pillow's header. Oracle: the same file by Pillow's own way of opening it."""
 
 import io
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from PIL import Image
 
 from dividemix.data import images
 from dividemix.data.images import UnreadableImage, read_image
-from dividemix.data.jpeg import JpegHeader, plain_header, scale_of
+from dividemix.data.jpeg import MOST_SCANS, JpegHeader, plain_header, scale_of
 
 RNG = np.random.default_rng(0)
 SMOOTH = Image.fromarray(RNG.integers(0, 256, (9, 13, 3), dtype=np.uint8)).resize((203, 141), Image.Resampling.BICUBIC)
@@ -59,7 +60,7 @@ def test_a_plain_file_has_the_bits_that_pillow_gives(
     content, path = PLAIN[name], tmp_path / "a.JPG"
     path.write_bytes(content)
     with Image.open(io.BytesIO(content)) as image:
-        assert plain_header(content) == JpegHeader(image.mode, *image.size)
+        assert plain_header(content) == JpegHeader(image.mode, *image.size, in_passes=name == "progressive")
     targets = [(141, 203, 3), (141, 203, 1), (32, 32, 3), (17, 25, 3), (100, 40, 3), (300, 300, 1)]
     with monkeypatch.context() as changed:
         changed.setattr(images, "_opened", None)  # Pillow is not asked
@@ -120,3 +121,34 @@ def test_a_picture_that_is_decoded_small_keeps_its_place(orientation: int | None
 def test_a_picture_too_large_is_refused_as_pillow_opens_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "MAX_PIXELS", 203 * 141 - 1)
     assert outcome(PLAIN["baseline"], 8, 8, 3) == "claims 203 x 141 pixels, at most 28,622 are read"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="made with a POSIX call")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.jpg")
+    assert outcome(tmp_path / "a.jpg", 8, 8, 3) == "not a file"
+
+
+def with_scans(content: bytes, num_scans: int) -> bytes:
+    """The file with its last scan repeated until it has so many."""
+    last = content.rindex(b"\xff\xda")
+    return content[:-2] + content[last:-2] * (num_scans - content.count(b"\xff\xda")) + content[-2:]
+
+
+@pytest.mark.parametrize("exif", [None, Image.Exif()])
+def test_a_file_with_hundreds_of_scans_is_refused(exif: Image.Exif | None) -> None:
+    """Each is a pass over all pixels: 100,000 fit into 16 MB. The decoder itself reads them to the end."""
+    content = jpeg(progressive=True, **({} if exif is None else {"exif": exif}))
+    assert isinstance(outcome(with_scans(content, MOST_SCANS), 20, 20, 3), bytes)
+    refused = outcome(with_scans(content, MOST_SCANS + 1), 20, 20, 3)
+    assert refused == "has more than 200 scans, which would take minutes to decode"
+
+
+def test_a_first_scan_of_one_channel_is_known_as_one_of_several() -> None:
+    """The decoder then keeps the whole picture, also if the file is not progressive."""
+    content = bytearray(jpeg())
+    at = content.index(b"\xff\xda")
+    content[at + 2 : at + 12] = b"\0\x08\x01\x01\0\0\x3f\0"
+    header = plain_header(bytes(content))
+    assert header is not None
+    assert header.in_passes

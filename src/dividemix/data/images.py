@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from dividemix.data.budget import Budget
 from dividemix.data.crop import Crop
+from dividemix.data.decoding_memory import decoding_bytes, plain_jpeg_bytes
 from dividemix.data.eight_bits import eight_bits
-from dividemix.data.jpeg import decoded, jpeg_content, plain_header, scale_of
+from dividemix.data.jpeg import MOST_SCANS, decoded, has_too_many_scans, jpeg_content, plain_header, scale_of
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -33,14 +34,13 @@ ImageLike: TypeAlias = "Path | bytes | Image.Image | Crop"
 
 MAX_PIXELS = 100_000_000  # the most that a header may claim; a decompression bomb claims more
 DECODING = Budget(1_000_000_000)  # bytes of the images that all threads decode at a time
-_EIGHT_BIT = 8  # bytes per pixel while an image is converted: Pillow takes up to 4 for a copy
-_OTHER = 16  # of transparent images and those of 16 bits or more, which need more copies
 
 # Formats whose headers are checked on opening, and that need no other program: EPS, for one, would run Ghostscript.
 _FORMATS = (
     *("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "AVIF", "JPEG2000"),
     *("QOI", "PCX", "SGI", "TGA"),  # TGA has no magic number, so it comes last
 )
+_JPEG = ("JPEG", "MPO")
 _ORIENTATION = 0x0112  # the EXIF tag
 _SIDEWAYS = (5, 6, 7, 8)  # its values that swap height and width
 _SHARP = 2.0  # a cheap method first shrinks an image to at least this many times the needed size
@@ -72,7 +72,7 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
         wanted = (height, width) if orientation in _SIDEWAYS else (width, height)
         extent: tuple[float, float] | None = None
         # This shrinks a JPEG for good while it is decoded. An image of the caller is a copy, which has no format.
-        if image.format in ("JPEG", "MPO") and (scale := scale_of(image.size, wanted)) > 1:
+        if image.format in _JPEG and (scale := scale_of(image.size, wanted)) > 1:
             drafted = image.draft(None, (image.width // scale, image.height // scale))
             extent = drafted[1][2:] if drafted else None
         with DECODING.taken(_needed(image)):
@@ -88,7 +88,7 @@ def _read_plain_jpeg(
     if content is None or header is None:
         return None
     scale = scale_of((header.width, header.height), (width, height))
-    needed = header.width * header.height // scale**2 * _EIGHT_BIT
+    needed = plain_jpeg_bytes(header, scale)
     if not 0 < header.width * header.height <= MAX_PIXELS or needed > DECODING.num_bytes:
         return None
     try:
@@ -218,9 +218,10 @@ def _checked(image: "Image.Image") -> "Image.Image":
 
 
 def _needed(image: "Image.Image") -> int:
-    """The bytes that decoding the image takes; UnreadableImage if they are too many."""
-    is_plain = image.mode in ("1", "L", "P", "RGB", "YCbCr", "CMYK", "HSV") and not image.has_transparency_data
-    needed = image.width * image.height * (_EIGHT_BIT if is_plain else _OTHER)
+    """The bytes that decoding the image takes; UnreadableImage if they are too many, or it would take minutes."""
+    if image.format in _JPEG and (stream := getattr(image, "fp", None)) is not None and has_too_many_scans(stream):
+        raise UnreadableImage(f"has more than {MOST_SCANS} scans, which would take minutes to decode")
+    needed = decoding_bytes(image)
     if needed > DECODING.num_bytes:
         claim = f"{image.width} x {image.height} pixels of mode {image.mode} take {needed / 1e9:.1f} GB"
         raise UnreadableImage(f"{claim} to decode, at most {DECODING.num_bytes / 1e9:g} GB are used")
