@@ -49,6 +49,14 @@ def blobs(num_samples: int = 90) -> FeatureData:
     return data_of(vectors, np.where(wrong, (labels + 1) % 3, labels))
 
 
+@pytest.mark.parametrize("learner", ["extra_trees", "hist_gradient_boosting"])
+@pytest.mark.parametrize("seed", [20_261_118, 2**63 - 1])
+def test_every_seed_is_taken(seed: int, learner: str) -> None:
+    """scikit-learn refuses seeds of more than 32 bits, and a thousand times the seed was given to it."""
+    data, s = blobs(30), CrossFittedSettings(**SHORT | {"epochs": 2, "learner": learner, "seed": seed})
+    assert trained(data, s).epoch == 2
+
+
 @pytest.mark.parametrize("kind", ["next", "any"])
 def test_it_finds_wrong_labels_and_predicts_right_ones(kind: str) -> None:
     """Digits, 35 % of labels wrong: better than scikit-learn's boosted trees, trained on them as they are."""

@@ -24,7 +24,7 @@ _FLOOR = 1e-6
 def trained(learner: str, s: "CrossFittedSettings", vectors: NDArray[Any], labels: NDArray[Any], fold: int) -> Any:
     """The classifier of scikit-learn of that name, trained on vectors (N, D) and labels (N,)."""
     ensemble = import_optional("sklearn.ensemble", learner, "scikit-learn")
-    common = {"random_state": 1_000 * s.seed + fold}
+    common = {"random_state": (1_000 * s.seed + fold) % 2**32}  # the most that scikit-learn takes
     if learner == "hist_gradient_boosting":
         stops_early = len(labels) >= 100 and np.unique(labels, return_counts=True)[1].min() > 1  # it holds a tenth out
         boosting = ensemble.HistGradientBoostingClassifier
