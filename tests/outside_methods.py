@@ -29,17 +29,16 @@ class SoftLabels(Method):
     def phases(self, s: SoftLabelSettings) -> tuple[Phase, ...]:
         return Phase("hard", s.hard_epochs, selects=False), Phase("soft", s.epochs - s.hard_epochs)
 
-    def start(self, state: State, sets: TrainingSets, s: SoftLabelSettings) -> None:
-        labels = sets.train.labels
-        state.samples["soft"] = F.one_hot(labels, int(labels.max()) + 1).float()
-
     def epoch(self, state: State, sets: TrainingSets, s: SoftLabelSettings) -> EpochReport:
-        learner, soft, total = state.learners[0], state.samples["soft"], 0.0
-        num_steps = -(-len(soft) // (2 * s.batch_size))
-        batches = draw(torch.arange(len(soft)), num_steps, 2 * s.batch_size, state.draws)
+        learner, labels, total = state.learners[0], sets.train.labels, 0.0
+        num_steps = -(-len(labels) // (2 * s.batch_size))
+        batches = draw(torch.arange(len(labels)), num_steps, 2 * s.batch_size, state.draws)
         learner.net.train()
         for index, x in zip(batches, sets.train.augmented(batches, state.views), strict=True):
             log_probs = F.log_softmax(learner.net(x), dim=1)
+            if "soft" not in state.samples:  # the net knows how many classes there are: a class may have no sample
+                state.samples["soft"] = F.one_hot(labels, log_probs.shape[1]).to(log_probs)
+            soft = state.samples["soft"] = state.samples["soft"].to(labels.device)  # a restored one is on the CPU
             loss = -(soft[index] * log_probs).sum(dim=1).mean()
             learner.descend(loss)
             total += float(loss.detach())

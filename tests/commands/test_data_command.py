@@ -120,7 +120,7 @@ def test_check_of_what_can_be_used(capsys: pytest.CaptureFixture[str], monkeypat
         (["fetch", "cifar"], "unknown data set 'cifar': did you mean cifar10?"),
         (["fetch", "clothing1m"], "cannot be fetched: get it from its authors"),
         (["check", "cifar10"], "--root"),
-        (["check", "mnist", "--root", "x"], "clothing1m"),
+        (["check", "nonsense", "--root", "x"], "clothing1m"),
         (["fetch", "cifar10", "--rot", "x"], "did you mean --root?"),
     ],
 )

@@ -143,8 +143,8 @@ MISTAKES: dict[str, tuple[Make, str]] = {
     "no sample": (npz(x_train=np.zeros((0, 8, 8), np.uint8), y_train=np.zeros(0, int)), "has no pixels"),
     "less than a sample for each class": (flags("--limit_train", "3"), "limit_train is 3: must be at least 4"),
     "unknown data set": (
-        words("mnist"),
-        "'mnist': no such file or folder. Give a folder .*, .npz or .tar file; built-in data sets: fashion,",
+        words("nonsense"),
+        "'nonsense': no such file or folder. Give a folder .*, .npz or .tar file; built-in data sets: fashion,",
     ),
     "nearly a data set": (words("cifar11"), "'cifar11': no such file or folder: did you mean 'cifar10'"),
     "unknown preset": (flags("--preset", "best"), "unknown preset 'best': the presets are default, cifar10-sym-20"),

@@ -112,7 +112,7 @@ def test_read_source_knows_the_embedded_set() -> None:
         read_source("fashion", Path("somewhere"))
 
 
-@pytest.mark.parametrize("data", ["mnist", "", "data/mnist"])
+@pytest.mark.parametrize("data", ["nonsense", "", "data/nonsense"])
 def test_an_unknown_data_set_lists_the_known_ones(data: str) -> None:
     with pytest.raises(InputError, match="no such file or folder") as caught:
         read_source(data)

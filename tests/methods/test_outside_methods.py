@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from method_checks import SHORT, assert_resumes, assert_trains_on_odd_data
+from outside_methods import SOFT_LABELS
 from toys import SETTINGS, save_toy, settled
 
 import dividemix
@@ -68,6 +70,11 @@ def test_it_trains_judges_and_reports(method: str, tmp_path: Path) -> None:
         for issue in issues:
             assert float(issue["clean_prob_1"]) == pytest.approx(np.exp(-float(issue["loss_1"])), rel=1e-4)
     assert "<title>" in (run / "report.html").read_text(encoding="utf-8")
+
+
+def test_soft_labels_have_a_column_for_a_class_without_samples() -> None:
+    assert_resumes(SOFT_LABELS, SOFT_LABELS.settings(**SHORT))
+    assert_trains_on_odd_data(SOFT_LABELS)
 
 
 @pytest.mark.slow

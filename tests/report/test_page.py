@@ -8,12 +8,15 @@ import dataclasses
 import hashlib
 import json
 import re
+from collections import Counter
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from invented import fashion_content, fashion_shown, invented_content
 
+from dividemix.report import comparison_page
+from dividemix.report import page as page_module
 from dividemix.report.page import render, to_script_json
 from dividemix.report.shown import image
 from dividemix.report.thumbnails import encode
@@ -119,6 +122,21 @@ def test_nothing_comes_from_elsewhere() -> None:
     assert set(re.findall(r"https?://[^\"'` ]*", script)) == {"http://www.w3.org/2000/svg"}
     for word in ("fetch(", "XMLHttpRequest", "import(", "innerHTML", "insertAdjacentHTML", "document.write", "eval("):
         assert word not in script
+
+
+@pytest.mark.parametrize("page", ["report", "review", "comparison"])
+def test_no_name_of_a_script_is_defined_twice(page: str) -> None:
+    """All scripts of a page share one scope, where a second function replaces the first without a word."""
+    before, after = page_module._BEFORE, page_module._AFTER
+    scripts = {
+        "report": (*before, "stored_in_browser", *after),
+        "review": (*before, "stored_on_server", *after),
+        "comparison": comparison_page._SCRIPTS,
+    }
+    text = "".join(page_module._read(f"{name}.js") for name in scripts[page])
+    names = re.findall(r"^(?:(?:async )?function|const|let|class) (\w+|\$)", text, re.MULTILINE)
+    assert {"h", "table", "lineChart"} <= set(names)
+    assert [name for name, number in Counter(names).items() if number > 1] == []
 
 
 def test_every_id_is_there_once_and_every_reference_finds_one() -> None:
