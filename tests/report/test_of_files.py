@@ -85,7 +85,7 @@ def test_photographs_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (
             "label_issues.csv",
             lambda file: file.write_text(file.read_text().split("\n")[0] + "\n"),
-            "not what was written",
+            "was changed or damaged",
         ),
         ("label_issues.csv", Path.unlink, "not finished: train it to its end first"),
     ],
