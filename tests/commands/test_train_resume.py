@@ -41,6 +41,9 @@ def _stop(*_: object) -> str:
     [
         (["--lr", "0.5"], "run: the run there has lr 0.04, not 0.5: resume it with the same settings"),
         (["--net_width", "3"], "net_width 2, not 3"),
+        (["--epochs", "6"], "epochs 2, not 6: when it is finished, dividemix resume run --extend 4 adds epochs"),
+        (["--epochs", "6", "--seed", "3"], "epochs 2, not 6: resume it with the same settings"),
+        (["--epochs", "1"], "epochs 2, not 1: resume it with the same settings"),
         (["--seed", "3"], "seed 1, not 3"),
         (["--noise", "symmetric:0.2"], "noise none, not symmetric:0.2"),
         (["--preset", "cifar10-sym-20"], "lr_drop_epoch 150, not 1"),  # of 150 in 300 epochs

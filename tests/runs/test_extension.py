@@ -9,7 +9,7 @@ from toys import finish, settled, toy_job, trained, tree
 
 from dividemix.errors import InputError
 from dividemix.methods import METHODS
-from dividemix.runs.extension import extension_words
+from dividemix.runs.extension import extension_words, longer_job
 from dividemix.runs.run import Run
 
 STEP = {"lr_schedule": "step", "lr_drop_epoch": 3}
@@ -92,9 +92,41 @@ def test_a_method_does_not_go_back_to_an_earlier_phase(tmp_path: Path, method: s
     """Their phases are shares of the epochs: twice as many would begin the second phase again."""
     run = trained(tmp_path / "run", toy_job(tmp_path, epochs=4, method=method, batch_size=4))
     before = settled(tmp_path / "run")
-    with pytest.raises(InputError, match="its phases are shares of the epochs, and it would leave the phase"):
+    advice = "and it would return to an earlier phase; add fewer, or train again with epochs 12"
+    with pytest.raises(InputError, match=advice):
         run.extend(8)
     assert settled(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 4])
+def test_the_history_is_extended_by_any_number_of_epochs(tmp_path: Path, epochs: int) -> None:
+    """A share of the longer run would learn the given labels again. Oracle: a run whose first phase is that long."""
+    given = {1: 1, 2: 1, 4: 2}[epochs]
+    job = toy_job(tmp_path, method="robust_history", lr_schedule="step", epochs=epochs)
+    run = trained(tmp_path / "run", job)
+    run.extend(8)
+    assert run.job.settings.learning_rate(epochs) == job.settings.lr
+    again = finish(Run.load(tmp_path / "run"))
+    assert [row["phase"] for row in again.rows] == ["warmup"] * given + ["refine"] * (epochs + 8 - given)
+    assert again.job.values()["given_epochs"] == given
+    straight = toy_job(tmp_path, method="robust_history", lr_schedule="step", epochs=epochs + 8, given_epochs=given)
+    trained(tmp_path / "straight", straight)
+    unlike = {1: ("metrics.jsonl", "report.html")}.get(epochs, ())  # the only epoch was also the one that judged
+    for name, value in results(tmp_path / "straight").items():
+        assert name in unlike or results(tmp_path / "run")[name] == value, name
+
+
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.needs_vectors])
+def test_who_adds_fewer_epochs_as_advised_succeeds(tmp_path: Path, method: str) -> None:
+    """The advice was given also where not one epoch can be added."""
+    for epochs in range(2, 9):  # the toys' warm-up has two
+        job = toy_job(tmp_path, method=method, epochs=epochs)
+        for num_more in (1, 2, 5, 20):
+            try:
+                longer_job(job, epochs, num_more)
+            except InputError as error:
+                if "add fewer" in str(error):
+                    assert longer_job(job, epochs, 1).settings.epochs == epochs + 1
 
 
 def test_a_full_disk_leaves_the_finished_run_as_it_was(tmp_path: Path) -> None:

@@ -2,17 +2,20 @@
 
 The rule: finished epochs stay as they are, and the added ones follow the schedule of the longer training. So a run of
 2 epochs that gets 2 more equals a run of 4 if the first 2 epochs of both are the same: with the schedule `step` and
-phases whose lengths are numbers of epochs. The schedule `cosine` raises the rate again. A method whose phases are
-shares of the epochs is extended only if the added epochs are all of its last phase.
+phases whose lengths are numbers of epochs. The schedule `cosine` raises the rate again. A method may keep the length of
+a phase that is over (`decided`); of any other whose phases are shares of the epochs, the last finished epoch must be of
+the same phase in the longer training.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dividemix.errors import InputError, shown
 from dividemix.methods import find_method
 from dividemix.methods.loop import phase_at
+from dividemix.methods.method import MethodSettings
 from dividemix.planning.job import Job
 
 
@@ -23,15 +26,36 @@ def longer_job(job: Job, num_trained: int, num_epochs: int) -> Job:
     end = job.settings.epochs
     if num_trained < end:
         raise InputError(f"the run has {num_trained} of {end} epochs: resume it to its end before you extend it")
-    s = replace(job.settings, epochs=end + num_epochs)
-    method = find_method(job.method)
-    last, phases = phase_at(method.phases(job.settings), end - 1).name, method.phases(s)
-    if {phase_at(phases, epoch).name for epoch in range(end - 1, s.epochs)} != {last}:
+    if not _keeps_its_phase(job, end + num_epochs):
+        fewer = "add fewer, or " if _keeps_its_phase(job, end + 1) else ""
         raise InputError(
             f"method {job.method} cannot be extended by {num_epochs} epochs: its phases are shares of the epochs, and"
-            f" it would leave the phase {last}; add fewer, or train again with epochs {s.epochs}"
+            f" it would return to an earlier phase; {fewer}train again with epochs {end + num_epochs}"
         )
-    return replace(job, settings=s)
+    return replace(job, settings=longer(job.settings, end + num_epochs))
+
+
+def longer(s: MethodSettings, epochs: int) -> MethodSettings:
+    """The settings of a finished training with more epochs: phases that are over keep their lengths."""
+    return replace(s, epochs=epochs, **s.decided(s.epochs))  # type: ignore[arg-type]
+
+
+def _keeps_its_phase(job: Job, epochs: int) -> bool:
+    """Whether the last epoch of the job is of the same phase in a training with more epochs."""
+    phases, last = find_method(job.method).phases, job.settings.epochs - 1
+    return phase_at(phases(job.settings), last).name == phase_at(phases(longer(job.settings, epochs)), last).name
+
+
+def require_same(job: Job, stored: Job, path: Path) -> None:
+    """Raise InputError unless a run's job computes the same; more epochs alone have a command of their own."""
+    epochs = stored.settings.epochs
+    num_more = job.settings.epochs - epochs
+    if num_more > 0 and replace(job, settings=replace(job.settings, epochs=epochs)).difference(stored) is None:
+        raise InputError(
+            f"{path}: the run there has epochs {epochs}, not {job.settings.epochs}: when it is finished, dividemix"
+            f" resume {path} --extend {num_more} adds epochs"
+        )
+    job.require_same(stored, path)
 
 
 def extension_words(before: Job, after: Job) -> str:

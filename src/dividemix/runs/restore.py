@@ -15,7 +15,7 @@ from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
 from dividemix.runs.checkpoints import check_rows, checked_facts, choices_digest, told_digest
 from dividemix.runs.directory import RunDirectory
-from dividemix.runs.extension import earlier_end
+from dividemix.runs.extension import earlier_end, longer, require_same
 
 
 def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool, net: Any = None) -> Job:
@@ -27,7 +27,7 @@ def same_job(directory: RunDirectory, job: Job | None, *, trust_net: bool, net: 
         use_for(directory.read_net(), net)
     path, stored = directory.path, directory.read_job(trust_net=trust_net)
     job = job or stored
-    job.require_same(stored, path)
+    require_same(job, stored, path)
     if job.settings.kernels == "auto":  # a resumed run keeps its kernels
         job = replace(job, settings=replace(job.settings, kernels=stored.settings.kernels))
     if not directory.data.is_file():
@@ -65,10 +65,10 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     if facts["job"].get("method") != job.method:  # before a method that is code would be imported
         raise InputError(f"{directory.last}: the checkpoint is of another method than {job.method}; {START_AGAIN}")
     extended_after = facts.get("extended_after", [])
+    trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
     if (end := earlier_end(facts, job)) is not None:
         extended_after = [*extended_after, end]
-        facts["job"]["epochs"] = job.settings.epochs
-    trained = Job.of(facts["job"] | {"data": job.data, "weights": job.weights})
+        trained = replace(trained, settings=longer(trained.settings, job.settings.epochs))
     job.as_planned(facts["epoch"]).require_same(trained, directory.last)  # config.yaml may have been edited
     if facts["data"] != material.digest:
         raise InputError(
@@ -98,7 +98,7 @@ def require_unchanged(directory: RunDirectory, job: Job, saved_epoch: int, mater
     known = {"epoch": saved_epoch, "data": material.digest}
     identity = job.as_planned(saved_epoch).identity
     if (end := earlier_end(facts, job)) is not None:
-        identity["epochs"] = end
+        identity |= {"epochs": end} | {name: facts["job"].get(name) for name in job.settings.decided(end)}
     changed = any(facts.get(name) != value for name, value in known.items())
     # A setting that is newer than the checkpoint is not in it.
     if changed or any(identity.get(name) != value for name, value in facts.get("job", {}).items()):

@@ -38,7 +38,7 @@ from dividemix.planning.starting_weights import load_starting_weights
 from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
-from dividemix.runs.extension import longer_job
+from dividemix.runs.extension import longer, longer_job
 from dividemix.runs.model_input import model_input
 from dividemix.runs.replan import replan
 from dividemix.runs.restore import require_unchanged, restore, same_job
@@ -148,7 +148,7 @@ class Run:
         with exclusive(self.directory.path):
             job = longer_job(self.job, self.state.epoch, num_epochs)
             stored = self.directory.read_job(trust_net=True)
-            self.directory.write_job(replace(stored, settings=replace(stored.settings, epochs=job.settings.epochs)))
+            self.directory.write_job(replace(stored, settings=longer(stored.settings, job.settings.epochs)))
             (self.directory.path / "summary.json").unlink(missing_ok=True)  # it is that of a finished run
             self.extended_after.append(self.state.epoch)
             self.job = job
