@@ -138,7 +138,7 @@ def with_scans(content: bytes, num_scans: int) -> bytes:
 @pytest.mark.parametrize("exif", [None, Image.Exif()])
 def test_a_file_with_hundreds_of_scans_is_refused(exif: Image.Exif | None) -> None:
     """Each is a pass over all pixels: 100,000 fit into 16 MB. The decoder itself reads them to the end."""
-    content = jpeg(progressive=True, **({} if exif is None else {"exif": exif}))
+    content = jpeg(progressive=True) if exif is None else jpeg(progressive=True, exif=exif)
     assert isinstance(outcome(with_scans(content, MOST_SCANS), 20, 20, 3), bytes)
     refused = outcome(with_scans(content, MOST_SCANS + 1), 20, 20, 3)
     assert refused == "has more than 200 scans, which would take minutes to decode"

@@ -165,8 +165,8 @@ def test_a_flipped_bit_in_the_choices_of_a_run(tmp_path: Path) -> None:
 def test_a_flipped_bit_in_what_was_said_of_the_data_of_a_run(tmp_path: Path, file: str) -> None:
     """A run with its own copy of the data reads them back for its page, and they had no digest."""
     strange = 'a "word", =1+1\r\nof\0two lines\n'
-    told = {"skipped": (Skipped(f"{strange}.png", strange), Skipped("b", "")), "notes": (strange, "another")}
-    source = replace(read_source(str(save_toy(tmp_path))), **told)
+    skipped = Skipped(f"{strange}.png", strange), Skipped("b", "")
+    source = replace(read_source(str(save_toy(tmp_path))), skipped=skipped, notes=(strange, "another"))
     run = Run.create(tmp_path / "run", toy_job(tmp_path), source=source, keep_data=True)
 
     def read() -> tuple[Any, ...]:
