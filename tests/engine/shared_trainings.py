@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from method_checks import SHORT
 from tiny import NUM_CLASSES, TinyData, tiny_nets
+from tiny_transformer import TinyTexts, tiny_token_net
 from torch import Tensor, nn
 
 from dividemix.engine.processes import together
@@ -14,6 +15,7 @@ from dividemix.engine.shared_net import share_net
 from dividemix.engine.state import State
 from dividemix.methods import METHODS, find_method, loop
 from dividemix.methods.method import TrainingSets
+from dividemix.methods.selfmix import METHOD, SelfMixSettings
 from dividemix.settings import fields_of
 
 
@@ -35,6 +37,18 @@ def train_every_method(precision: str = "double") -> dict[str, Any]:
         results = {name: train(name, precision) for name, method in METHODS.items() if not method.needs_vectors}
         results["mlnt, second order"] = train("mlnt", precision, second_order=True)
         return results
+
+
+def fine_tune(dropout: str = "0.0") -> dict[str, list[float]]:
+    """The weights that a short fine-tuning of a tiny transformer leaves."""
+    net, sets = tiny_token_net(dropout=float(dropout)), TrainingSets(TinyTexts())
+    s = SelfMixSettings(epochs=3, warmup_epochs=1, batch_size=6, lr=0.01, lr_drop_epoch=3)
+    with together():
+        share_net(net, sync_batchnorm=False)
+        state = State.start([net], s)
+        loop.start(METHOD, state, sets, s)
+        list(loop.fit(METHOD, state, sets, s))
+    return {name: tensor.flatten().tolist() for name, tensor in net.state_dict().items()}
 
 
 def step_with_own_statistics() -> dict[str, list[float]]:

@@ -3,10 +3,12 @@
 import pytest
 import torch
 from tiny import TinyData, TinyNet, tiny_nets, weights_of
+from tiny_transformer import TinyTexts, tiny_token_net
 from torch import nn
 
+from dividemix.engine.acceleration import autocast_net
 from dividemix.errors import InputError
-from dividemix.methods.last_layer import add_output, features, features_of_all, last_linear
+from dividemix.methods.last_layer import add_output, features, features_of_all, head_input, head_logits, last_linear
 from dividemix.methods.method import MethodSettings
 from dividemix.nets.build import NETS, build_net
 
@@ -58,3 +60,33 @@ def test_the_features_are_the_input_of_the_layer_for_every_sample() -> None:
     assert torch.equal(found, expected.half())
     torch.testing.assert_close(features(net, data.images), expected)
     assert not net.head._forward_pre_hooks
+
+
+def test_body_and_head_one_after_the_other_are_the_net() -> None:
+    net, x = tiny_token_net(dropout=0.0), TinyTexts().tokens
+    sentences = head_input(net, x)
+    assert torch.equal(head_logits(net, sentences), net(x))
+    head_logits(net, sentences).sum().backward()
+    in_two = {name: parameter.grad.clone() for name, parameter in net.named_parameters() if parameter.grad is not None}
+    net.zero_grad()
+    net(x).sum().backward()
+    for name, parameter in net.named_parameters():
+        torch.testing.assert_close(in_two[name], parameter.grad)
+
+
+def test_a_failed_forward_leaves_the_head_as_it_was() -> None:
+    net = tiny_token_net(dropout=0.0)
+    with pytest.raises(IndexError):
+        head_input(net, torch.full((2, 3), 1000.0))
+    assert net(TinyTexts().tokens).shape == (40, 3)
+
+
+def test_body_and_head_compute_in_the_type_of_the_net() -> None:
+    """The oracle is the net as a whole, in bfloat16; float32 differs."""
+    net, x = tiny_token_net(dropout=0.0).float(), TinyTexts().tokens
+    plain = net(x)
+    autocast_net(net, torch.device("cpu"), torch.bfloat16)
+    logits = head_logits(net, head_input(net, x))
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits, net(x), atol=1e-2, rtol=0)
+    assert not torch.allclose(logits, plain, atol=1e-6)

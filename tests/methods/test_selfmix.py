@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dividemix.algorithm import mixmatch
+from dividemix.engine import processes
+from dividemix.engine.acceleration import autocast_net
 from dividemix.engine.state import State
 from dividemix.errors import DegenerateDivisionWarning, InputError
 from dividemix.methods import loop
@@ -76,7 +78,7 @@ def test_the_losses_of_an_epoch_are_those_of_the_equations(mixtures: list[Tensor
     B, terms = s.batch_size, []
     assert len(calls) == 6 * len(data.asked) > 0
     for step, index in enumerate(data.asked):
-        guess, sentences, first, again, second, mixed = calls[6 * step : 6 * step + 6]
+        guess, sentences, again, first, second, mixed = calls[6 * step : 6 * step + 6]
         targets = [[float(c == int(data.labels[i])) for c in range(NUM_CLASSES)] for i in index[:B]]
         targets += [oracles.sharpen(row, s.temperature) for row in probs_of(guess[1])]
         assert torch.equal(first[0], sentences[0][B:])
@@ -124,6 +126,28 @@ def test_an_epoch_descends_its_loss_by_adam(mixtures: list[Tensor]) -> None:
         adam.step()
     for name, tensor in net.state_dict().items():
         torch.testing.assert_close(state.nets[0].state_dict()[name], tensor, rtol=1e-6, atol=1e-8, msg=name)
+
+
+def test_every_forward_of_an_epoch_has_the_net_s_precision() -> None:
+    """The oracle is the type of what the first layer of the head gives, each time it is asked."""
+    s, data = SelfMixSettings(**SHORT), TinyTexts()
+    state = State.start([tiny_token_net().float()], s)
+    loop.start(METHOD, state, TrainingSets(data), s)
+    autocast_net(state.nets[0], torch.device("cpu"), torch.bfloat16)
+    types: list[torch.dtype] = []
+    for name in ("body.layer.linear1", "head.0"):
+        layer = state.nets[0].get_submodule(name)
+        layer.register_forward_hook(lambda layer, inputs, out: types.append(out.dtype))
+    for _ in range(3):
+        report = loop.train_one(METHOD, state, TrainingSets(data), s)
+    assert report.phase == "mix"
+    assert set(types) == {torch.bfloat16}
+
+
+def test_more_processes_than_pairs_of_a_batch_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "num_joined", lambda: 3)
+    with pytest.raises(InputError, match=r"^batch_size is 4: with 3 processes it must be at least 6$"):
+        started(SelfMixSettings(**SHORT), TinyTexts())
 
 
 def test_the_terms_of_two_views() -> None:

@@ -63,14 +63,23 @@ def compile_net(net: nn.Module) -> None:
 
 def autocast_net(net: nn.Module, device: torch.device, dtype: torch.dtype) -> None:
     """Let net's forward compute in a shorter floating-point type where that is safe; the logits stay float32."""
-    plain: Callable[[Tensor], Tensor] = net.forward
-
-    def forward(images: Tensor) -> Tensor:
-        with torch.autocast(device.type, dtype=dtype):
-            return plain(images).float()
-
-    net.forward = forward
+    net.forward = _autocast(net.forward, device, dtype)
     vars(net)[_AUTOCAST] = device, dtype
+
+
+def in_type_of(net: nn.Module, part: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The part of a net, to be called by itself; it computes in the floating-point type that net's forward has."""
+    return _autocast(part, *vars(net)[_AUTOCAST]) if _AUTOCAST in vars(net) else part
+
+
+def _autocast(
+    plain: Callable[[Tensor], Tensor], device: torch.device, dtype: torch.dtype
+) -> Callable[[Tensor], Tensor]:
+    def forward(x: Tensor) -> Tensor:
+        with torch.autocast(device.type, dtype=dtype):
+            return plain(x).float()
+
+    return forward
 
 
 def copied(net: nn.Module) -> nn.Module:

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from dividemix.data.draw import sweep
 from dividemix.data.training_data import TrainingData
+from dividemix.engine.acceleration import in_type_of
 from dividemix.engine.blocks import by_blocks
 from dividemix.errors import InputError
 
@@ -30,7 +31,13 @@ def last_linear(net: nn.Module) -> nn.Linear:
 @torch.no_grad()
 def features(net: nn.Module, images: Tensor) -> Tensor:
     """The input (n, D) of the net's last linear layer for these images."""
-    return _input_of(last_linear(net), net, images)
+    seen: list[Tensor] = []
+    hook = last_linear(net).register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
+    try:
+        type(net).forward(net, images)  # not net(images): a compiled net ignores new hooks
+    finally:
+        hook.remove()
+    return seen[0]
 
 
 def head_of(net: nn.Module) -> nn.Module:
@@ -40,18 +47,27 @@ def head_of(net: nn.Module) -> nn.Module:
 
 
 def head_input(net: nn.Module, x: Tensor) -> Tensor:
-    """The input (n, D) of the net's head for these samples, with its gradient."""
-    return _input_of(head_of(net), net, x)
+    """The input (n, D) of the net's head for these samples, with its gradient.
 
-
-def _input_of(layer: nn.Module, net: nn.Module, x: Tensor) -> Tensor:
-    seen: list[Tensor] = []
-    hook = layer.register_forward_pre_hook(lambda layer, inputs: seen.append(inputs[0]))
+    It is what net(x) gives while the head returns what it gets: in the net's precision, shared by several processes.
+    """
+    head = head_of(net)
+    head.forward = _unchanged
     try:
-        type(net).forward(net, x)  # not net(x): a compiled net ignores new hooks
+        with torch.compiler.set_stance("force_eager"):  # a compiled net has the head as it was
+            sentences: Tensor = net(x)
     finally:
-        hook.remove()
-    return seen[0]
+        del head.forward
+    return sentences
+
+
+def head_logits(net: nn.Module, sentences: Tensor) -> Tensor:
+    """The logits (n, C) of the net's head for what it gets (n, D), in the net's precision."""
+    return in_type_of(net, head_of(net))(sentences)
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
 
 
 def features_of_all(net: nn.Module, data: TrainingData) -> Tensor:

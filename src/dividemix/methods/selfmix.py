@@ -20,6 +20,7 @@ Shapes: n samples, B in a batch, C classes, D numbers of a sentence.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ from dividemix.methods.method import EpochReport, Judgement, Method, MethodSetti
 from dividemix.settings import setting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor
 
     from dividemix.algorithm.divide import Division
@@ -66,11 +69,13 @@ class SelfMix(Method):
         return Phase("warmup", s.warmup_epochs, selects=not num_mix), Phase("mix", num_mix, cost=2.5)
 
     def start(self, state: State, sets: TrainingSets, s: SelfMixSettings) -> None:
-        """Replace the learner's optimiser by Adam. Raises InputError in one of several processes."""
+        """Replace the learner's optimiser by Adam. Raises InputError if there are too many processes for a batch."""
         from dividemix.engine import processes
 
-        if processes.count() > 1:  # each draws its own dropout of the same texts: their weights would drift apart
-            raise InputError("texts cannot be fine-tuned by several processes yet: start the command without torchrun")
+        number = processes.num_joined()
+        least = 2 * max(number, 4 if s.sync_batchnorm else 0)  # of fewer texts each would draw its own dropout
+        if number > 1 and s.batch_size < least:
+            raise InputError(f"batch_size is {s.batch_size}: with {number} processes it must be at least {least}")
         (learner,) = state.learners
         learner.optimizer = torch.optim.Adam(learner.net.parameters(), lr=s.lr)
 
@@ -138,10 +143,10 @@ def _train(state: State, data: TrainingData, division: Division, s: SelfMixSetti
     from dividemix.algorithm.losses import loss_x
     from dividemix.algorithm.mixmatch import mixup, sharpen
     from dividemix.data.draw import draw
-    from dividemix.methods.last_layer import head_input, head_of, last_linear
+    from dividemix.methods.last_layer import head_input, head_logits, last_linear
 
     (learner,), B = state.learners, s.batch_size
-    net, head = learner.net, head_of(learner.net)
+    net = learner.net
     num_steps = math.ceil(len(division.labeled) / B)
     parts = [draw(index, num_steps, B, state.draws) for index in (division.labeled, division.unlabeled)]
     batches = torch.cat(parts, dim=1)
@@ -157,16 +162,28 @@ def _train(state: State, data: TrainingData, division: Division, s: SelfMixSetti
         targets = F.one_hot(data.labels[index[:B]], last_linear(net).out_features).to(sentences.dtype)
         if guesses is not None:
             targets = torch.cat([targets, guesses.to(sentences.dtype)])
-            views = head(sentences[B:]), head(head_input(net, x[B:]))
+            again = head_input(net, x[B:])
+            with _same_dropout(state):
+                views = head_logits(net, sentences[B:]), head_logits(net, again)
             l_pseudo, l_rdrop = pseudo_loss(views), rdrop_loss(views)
         mixed, targets = mixup(sentences, targets, alpha=s.alpha, per_sample=False, generator=state.draws)
-        l_mix = loss_x(head(mixed), targets)
+        with _same_dropout(state):
+            l_mix = loss_x(head_logits(net, mixed), targets)
         state.progress.lap("mixmatch")
         learner.descend(l_mix + s.pseudo_weight * l_pseudo + s.rdrop_weight * l_rdrop)
         totals += torch.stack([l_mix, l_pseudo, l_rdrop]).detach()
         state.progress.lap("forward_backward")
     means = (totals / num_steps).tolist()
     return dict(zip(("loss_mix", "loss_pseudo", "loss_rdrop"), means, strict=True))
+
+
+@contextmanager
+def _same_dropout(state: State) -> Iterator[None]:
+    """While inside, layers draw the same numbers in all processes: they share the body's work, not the head's."""
+    device = next(state.nets[0].parameters()).device
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(int(torch.randint(2**62, (), generator=state.draws)))
+        yield
 
 
 METHOD = SelfMix()
