@@ -15,6 +15,7 @@ from torch import Tensor
 from dividemix.methods.lbfgs import minimise
 
 _AT_ONCE = 2**22  # numbers of one kind in memory, besides the features
+_CACHED = 2**18  # numbers of one kind that stay in a processor's cache while they are computed with
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Folded:
     spread: Tensor  # (D,): the mean square of the features along the axes
 
     def blocks(self, num_classes: int) -> Iterator[slice]:
-        """Slices of samples for which logits of all heads fit into memory."""
-        size = max(256, _AT_ONCE // (self.num_folds * num_classes))
+        """Slices of samples for which logits of all heads fit into a processor's cache."""
+        size = max(256, _CACHED // (self.num_folds * num_classes))
         yield from (slice(first, first + size) for first in range(0, len(self.labels), size))
 
 
@@ -65,7 +66,7 @@ def train_heads(heads: Tensor, data: Folded, lam: float, matrix: Tensor, num_ste
     num_folds, num_rows, num_classes = heads.shape
     counts = data.num_folds * len(data.labels) - torch.bincount(data.folds, minlength=num_folds) * data.num_folds
     share = (data.num_folds / counts.clamp(min=1)).to(heads.dtype)  # of a sample in the mean loss of a head
-    log_matrix = matrix.log()
+    log_columns = matrix.T.log()
     # In these coordinates the loss curves about equally in all directions.
     scale = (data.spread / num_classes + lam).rsqrt()[:, None]
 
@@ -77,17 +78,18 @@ def train_heads(heads: Tensor, data: Folded, lam: float, matrix: Tensor, num_ste
     def loss_and_slope(flat: Tensor) -> tuple[float, Tensor]:
         current = to_heads(flat.view_as(heads))
         weights = current[:, :-1].transpose(0, 1).reshape(num_rows - 1, -1)
-        loss, slope = lam / 2 * weights.square().sum(), lam * weights
+        loss, slope = lam / 2 * weights.square().sum().double(), lam * weights
         bias_slope = torch.zeros_like(current[:, -1])
         for rows in data.blocks(num_classes):
-            log_probs = torch.log_softmax(_logits(data.features[rows], current), dim=2)
-            joint = log_probs + log_matrix.T[data.labels[rows]][:, None]
-            likelihood = joint.logsumexp(dim=2, keepdim=True)
+            logits = _logits(data.features[rows], current)
+            logits -= logits.amax(dim=2, keepdim=True)
+            joint = logits + log_columns[data.labels[rows]][:, None]
             weight = share * (data.folds[rows, None] != torch.arange(num_folds, device=heads.device))
-            loss = loss - (weight * likelihood[:, :, 0]).sum()
-            error = weight[:, :, None] * (log_probs.exp() - (joint - likelihood).exp())
-            slope = slope.addmm(data.features[rows].T, error.flatten(1))
-            bias_slope = bias_slope + error.sum(dim=0)
+            log_total, log_joint = _to_probs(logits, weight), _to_probs(joint, weight)
+            loss = loss - (weight * (log_joint - log_total)).sum().double()
+            error = logits.sub_(joint)
+            slope.addmm_(data.features[rows].T, error.flatten(1))
+            bias_slope += error.sum(dim=0)
         slope = slope.view(num_rows - 1, num_folds, num_classes).transpose(0, 1)
         slope = scale * (data.axes.T @ slope if data.axes.shape[1] else slope)
         return loss.item(), torch.cat([slope, 2 * bias_slope[:, None]], dim=1).flatten()
@@ -106,6 +108,14 @@ def out_of_sample(heads: Tensor, data: Folded) -> Tensor:
         own = data.folds[rows, None, None].expand(-1, 1, heads.shape[2])
         log_probs[rows] = torch.log_softmax(logits.gather(1, own)[:, 0], dim=1)
     return log_probs
+
+
+def _to_probs(logits: Tensor, weight: Tensor) -> Tensor:
+    """Turn logits (n, F, C) in place into probabilities times weight (n, F); returns their log-sum-exp (n, F)."""
+    largest = logits.amax(dim=2, keepdim=True)
+    total = logits.sub_(largest).exp_().sum(dim=2, keepdim=True)
+    logits *= weight[:, :, None] / total
+    return (largest + total.log())[:, :, 0]
 
 
 def _logits(features: Tensor, heads: Tensor) -> Tensor:

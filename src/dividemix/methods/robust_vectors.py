@@ -4,8 +4,9 @@ For embeddings and rows of tables. Five heads are trained, each on four fifths o
 judged by a head that never saw it. First the heads learn the given labels, with weaker and weaker regularisation; the
 likelihood of the labels they did not see chooses it. Then the noise matrix P(given | true) is estimated from those
 predictions, and the heads are trained through it: they predict the true labels. Both are repeated. If the matrix does
-not help to explain labels that were not seen, the first heads are kept. The model is the mean of the heads, which is
-one linear layer.
+not help to explain labels that were not seen, the first heads are kept. Of many samples, a part is enough for these
+choices; at the end the heads learn from all (vector_part.py). The model is the mean of the heads, which is one linear
+layer.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from dividemix.data.training_data import TrainingData
     from dividemix.engine.state import State
     from dividemix.methods.fold_heads import Folded
-
-_STRONGEST, _WEAKEST = 10.0, 3e-4  # regularisation at both ends of the path, for standardised features
-_PATIENCE = 2  # steps of the path without a better likelihood after which it ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +62,7 @@ class RobustVectors(Method):
         """Make folds and heads of zeros. Raises InputError unless the data are vectors and the net is a linear head."""
         from dividemix.methods.fold_heads import fold_of, principal_axes
         from dividemix.methods.linear_head import features_of, head_of, vectors_of
+        from dividemix.methods.regularisation_path import STRONGEST
 
         data = vectors_of(sets.train)
         features = features_of(state, data)
@@ -77,14 +76,22 @@ class RobustVectors(Method):
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
         state.buffers["folds"] = fold_of(data.whole, s.num_folds)
         # Regularisation; likelihood of labels not seen, in corrections the share predicted, at best; epochs since then.
-        state.buffers["path"] = torch.tensor([_STRONGEST, -torch.inf, 0.0], dtype=torch.float64)
+        state.buffers["path"] = torch.tensor([STRONGEST, -torch.inf, 0.0], dtype=torch.float64)
+        state.buffers["best_lam"] = state.buffers["path"][0].clone()  # regularisation of the best heads
 
     def epoch(self, state: State, sets: TrainingSets, s: RobustVectorsSettings) -> EpochReport:
-        """A step of the path, or a correction."""
-        data = _folded(state, sets.train, s)
+        """A step of the path, or a correction, on a part of many samples; the last epoch learns from all."""
+        from dividemix.methods.linear_head import vectors_of
+        from dividemix.methods.regularisation_path import path_step
+        from dividemix.methods.vector_part import learn_from_all, part_of
+
+        part = _folded(state, part_of(vectors_of(sets.train), len(state.buffers["matrix"])), s)
         with torch.no_grad():
             before = s.epochs - s.num_corrections
-            return _path_step(state, data, s, before) if state.epoch < before else _correction(state, data, s)
+            report = path_step(state, part, before, s.steps) if state.epoch < before else _correction(state, part, s)
+            if state.epoch == s.epochs - 1 and len(part.labels) < len(sets.train.labels):
+                learn_from_all(state, part, _folded(state, sets.train, s), s.steps)
+        return report
 
     def judge(self, state: State, data: TrainingData, s: RobustVectorsSettings) -> Judgement:
         """Probabilities of the true labels, given the samples and their labels, by the heads that did not see them.
@@ -95,46 +102,24 @@ class RobustVectors(Method):
         from dividemix.methods.fitted_matrix import fitted
         from dividemix.methods.fold_heads import out_of_sample
         from dividemix.methods.noise_matrix import first_matrix, true_label_probs
+        from dividemix.methods.vector_part import is_refused
 
         folded, matrix, sharpness = _folded(state, data, s), state.buffers["matrix"], 1.0
         with torch.no_grad():
-            is_refused = torch.equal(state.buffers["heads"], state.buffers["best_heads"])  # see _correction
-            is_corrected = state.epoch > s.epochs - s.num_corrections and not is_refused
+            is_corrected = state.epoch > s.epochs - s.num_corrections and not is_refused(state)
             log_probs = out_of_sample(state.buffers["heads" if is_corrected else "best_heads"], folded)
             if not is_corrected:
                 matrix = first_matrix(log_probs, folded.labels)
                 sharpness = fitted(log_probs, folded.labels, matrix).sharpness
             given = folded.labels[:, None]
             losses = -log_probs.gather(1, given).T.double().cpu()
-            sample_probs = torch.softmax(sharpness * log_probs, dim=1)
-            for rows in folded.blocks(log_probs.shape[1]):
-                log_probs[rows] = true_label_probs(sharpness * log_probs[rows], folded.labels[rows], matrix)
+            sample_probs = torch.empty_like(log_probs)
+            for rows in folded.blocks(log_probs.shape[1]):  # in place: of many samples, each copy is large
+                sharp = sharpness * log_probs[rows]
+                sample_probs[rows] = torch.softmax(sharp, dim=1)
+                log_probs[rows] = true_label_probs(sharp, folded.labels[rows], matrix)
             clean_prob = log_probs.gather(1, given).T.double().cpu().clamp(0, 1)
         return Judgement(log_probs.float().cpu(), losses, clean_prob, sample_probs.float().cpu(), is_out_of_sample=True)
-
-
-def _path_step(state: State, data: Folded, s: RobustVectorsSettings, num_steps: int) -> EpochReport:
-    """Train the heads on the given labels with the next, weaker regularisation; remember the likeliest heads."""
-    from dividemix.methods.fold_heads import out_of_sample, train_heads
-    from dividemix.methods.linear_head import set_head
-
-    best_lam, best, num_worse = state.buffers["path"].tolist()
-    share = state.epoch / (num_steps - 1) if num_steps > 1 else 0.5  # of the path: its middle if there is one step
-    lam = _STRONGEST * (_WEAKEST / _STRONGEST) ** share
-    if num_worse < _PATIENCE:
-        heads = train_heads(state.buffers["heads"], data, lam, state.buffers["matrix"], s.steps)
-        likelihood = out_of_sample(heads, data).gather(1, data.labels[:, None]).double().mean().item()
-        if likelihood > best:
-            best_lam, best, num_worse = lam, likelihood, 0.0
-            state.buffers["best_heads"] = heads
-        else:
-            num_worse += 1
-        state.buffers["heads"] = heads
-        state.buffers["path"] = torch.tensor([best_lam, best, num_worse], dtype=torch.float64)
-    if num_worse == _PATIENCE or state.epoch == num_steps - 1:
-        state.buffers["heads"] = state.buffers["best_heads"].clone()
-    set_head(state, state.buffers["heads"])
-    return EpochReport({"loss": [-best]}, figures={"regularisation": best_lam})
 
 
 def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochReport:
@@ -147,6 +132,7 @@ def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochRe
     from dividemix.methods.fold_heads import out_of_sample, train_heads
     from dividemix.methods.linear_head import set_head
     from dividemix.methods.noise_matrix import first_matrix
+    from dividemix.methods.regularisation_path import PATIENCE
     from dividemix.methods.unseen_labels import explained, is_better
 
     heads, matrix = state.buffers["heads"], state.buffers["matrix"]
@@ -156,7 +142,7 @@ def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochRe
         log_probs = out_of_sample(heads, data)
         matrix = fitted(log_probs, data.labels, first_matrix(log_probs, data.labels)).matrix
         strengths, best, num_worse = {lam, lam * s.relaxation, lam / s.relaxation}, -1.0, 0.0
-    if num_worse < _PATIENCE:
+    if num_worse < PATIENCE:
         tried = []
         for strength in sorted(strengths):
             trained = train_heads(heads, data, strength, matrix, s.steps)
@@ -171,7 +157,7 @@ def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochRe
         heads, matrix = state.buffers["corrected"].clone(), state.buffers["corrected_matrix"].clone()
         without = explained(state.buffers["best_heads"], data, torch.eye(len(matrix), device=matrix.device))
         if not is_better(found, without):
-            heads = state.buffers["best_heads"].clone()
+            heads, lam = state.buffers["best_heads"].clone(), state.buffers["best_lam"].item()
             log_probs = out_of_sample(heads, data)
             matrix = first_matrix(log_probs, data.labels)
             found = explained(fitted(log_probs, data.labels, matrix).sharpness * heads, data, matrix)
