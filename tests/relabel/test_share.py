@@ -5,10 +5,12 @@ tests/relabel/test_real_tools.py does the same with the tools themselves, where 
 
 import csv
 import json
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -21,8 +23,9 @@ from shared_run import CLASSES, GIVEN, labels_of, make_run
 from dividemix.errors import InputError
 from dividemix.relabel.decisions import read_decisions
 from dividemix.relabel.relabel import relabel
+from dividemix.relabel.returned import Decision, correction
 from dividemix.relabel.share import share
-from dividemix.relabel.tools import TOOLS, listed
+from dividemix.relabel.tools import TOOLS, Tool, listed
 
 OWL = CLASSES[2]
 
@@ -70,6 +73,28 @@ def test_what_nobody_decided_changes_nothing(run: Path, tool: str) -> None:
         file = saved(run, content)
     assert read_decisions(file) == []
     assert applied(run, file) == (GIVEN, (0, 0, 0, 0, 0))
+
+
+# A tool with an export that is not JSON
+
+
+def test_a_tool_reads_the_export_of_its_own_extension(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool is one entry: no other module knows its extension."""
+    module = ModuleType("lines_of_json")
+    module.is_export = lambda content: content.startswith(b'{"index"')  # type: ignore[attr-defined]
+    module.decisions = lambda file, content: [  # type: ignore[attr-defined]
+        correction(f"{file}: line {number}", sample, [Decision(label=sample["new"])])
+        for number, sample in enumerate(map(json.loads, content.splitlines()), start=1)
+    ]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    tool = Tool(title="Lines", write="none:none", flagged_only=True, export=module.__name__, extension=".jsonl")
+    monkeypatch.setitem(TOOLS, "lines", tool)
+    file = run.parent / "export.JSONL"
+    file.write_text('{"index": 0, "path": "cat/a b.png", "given_label": "cat", "new": "dog"}\n')
+    assert applied(run, file) == (GIVEN | {"cat/a b.png": "dog"}, (1, 0, 0, 0, 0))
+    file.write_text("[]\n")
+    with pytest.raises(InputError, match=r"Argilla or the \.jsonl export of Lines$"):
+        read_decisions(file)
 
 
 # Label Studio

@@ -17,9 +17,11 @@ class Tool:
     their extensions. The first is the file that the user names."""
     flagged_only: bool  # whether people of this tool look at every sample they are given
     takes_url: bool = True  # whether it takes addresses of images
-    json: str | None = None
-    """Reference to the module that reads its JSON export: `is_export(content)` recognises it, and
-    `decisions(file, content)` returns Corrections. None: decisions are in a table with a column corrected_label."""
+    export: str | None = None
+    """Reference to the module that reads its export: `is_export(content)` recognises it, and `decisions(file, content)`
+    returns Corrections. None: decisions are in a table with a column corrected_label."""
+    extension: str = ".json"
+    """Of its export, in lower case; not that of a table. The content is JSON's value for .json, bytes for any other."""
 
 
 TOOLS = {
@@ -27,19 +29,19 @@ TOOLS = {
         title="Label Studio",
         write="dividemix.relabel.label_studio:write_tasks",
         flagged_only=True,
-        json="dividemix.relabel.label_studio",
+        export="dividemix.relabel.label_studio",
     ),
     "fiftyone": Tool(
         title="FiftyOne",
         write="dividemix.relabel.fiftyone_samples:write_samples",
         flagged_only=False,
-        json="dividemix.relabel.fiftyone_samples",
+        export="dividemix.relabel.fiftyone_samples",
     ),
     "argilla": Tool(
         title="Argilla",
         write="dividemix.relabel.argilla_records:write_records",
         flagged_only=True,
-        json="dividemix.relabel.argilla_records",
+        export="dividemix.relabel.argilla_records",
     ),
     "datasets": Tool(
         title="Hugging Face datasets",
@@ -52,7 +54,6 @@ TOOLS = {
     ),
 }
 TITLES = tuple(tool.title for tool in TOOLS.values())
-WITH_JSON = tuple(tool.title for tool in TOOLS.values() if tool.json)
 FLAGGED_ONLY = tuple(name for name, tool in TOOLS.items() if tool.flagged_only)
 
 
