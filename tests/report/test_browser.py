@@ -487,7 +487,9 @@ def test_phases_that_cannot_be_kept_are_shaded_with_their_names(browser: Any, op
 def test_the_suspects_come_first_and_settings_are_folded(browser: Any, open_page: Callable[..., None]) -> None:
     open_page(fashion_content(6), fashion_shown)
     sections = [section.get_attribute("id") for section in browser.find_elements(By.CSS_SELECTOR, "main > section")]
-    assert sections == ["overview", "review", "noise", "quality", "training", "losses", "settings"]
+    assert sections[:2] == ["overview", "review"]
+    assert sections[-1] == "settings"
+    assert {"noise", "quality", "training", "losses"} <= set(sections)
     top = browser.execute_script("return document.querySelector('#review').getBoundingClientRect().top")
     assert top < 600
     assert not browser.find_element(By.CSS_SELECTOR, "#settings .choices table").is_displayed()
