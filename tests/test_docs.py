@@ -132,6 +132,18 @@ def test_the_page_of_settings_has_every_setting_and_flag() -> None:
     assert flags <= rows
 
 
+# Methods
+
+
+def test_the_page_of_methods_has_a_paragraph_for_each_and_counts_them() -> None:
+    text = text_of("docs/methods.md")
+    paragraphs = re.findall(r"^\*\*`(\w+)`\*\*(.*?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert sorted(name for name, _ in paragraphs) == sorted(METHODS)
+    assert f"There are {len(METHODS)}: " in text
+    words = ("*Cost*: ", "*Needs*: ", "*Differences*: ")
+    assert [name for name, about in paragraphs if any(word not in " ".join(about.split()) for word in words)] == []
+
+
 # Commands
 
 
