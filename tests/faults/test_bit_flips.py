@@ -321,3 +321,26 @@ def test_a_bracket_that_is_lost_in_the_header_of_an_array(tmp_path: Path) -> Non
         map_npy(tmp_path / "a.npy")
     with pytest.raises(InputError, match=r"a\.npz"):
         read_source(str(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 2), }", "not an .npy file, or cut"),
+        ("{'descr': [('a', '<f4', (3,))], 'fortran_order': False, 'shape': (2,), }", "has named fields: save numbers"),
+        ("{'descr': '|O', 'fortran_order': False, 'shape': (2,), }", "has Python objects: save numbers"),
+        ("{'descr': '<f4', 'fortran_order': False, 'shape': 4, }", "not an .npy file, or cut"),
+    ],
+)
+def test_the_header_of_an_array_that_says_what_it_cannot_be(tmp_path: Path, header: str, message: str) -> None:
+    """A digit that was changed made a shape too large for NumPy, and a bracket made rows with fields that are lists."""
+    size = len(header.encode()).to_bytes(2, "little")
+    content = b"\x93NUMPY\x01\x00" + size + header.encode() + bytes(64)
+    (tmp_path / "vectors.npy").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        map_npy(tmp_path / "vectors.npy")
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("features.npy", content)
+        archive.writestr("labels.npy", content)
+    with pytest.raises(InputError, match=r"a\.npz"):
+        read_source(str(tmp_path / "a.npz"))

@@ -15,7 +15,8 @@ from dividemix.errors import InputError
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a file in a zip archive: the lengths of its name and its extra field
 
 # What NumPy raises for the damaged header of an array: it is read as a word of Python.
-DAMAGE = (ValueError, TypeError, SyntaxError, tokenize.TokenError, EOFError, struct.error, MemoryError)
+DAMAGE = (ValueError, TypeError, SyntaxError, tokenize.TokenError, EOFError, struct.error, MemoryError, OverflowError)
+_OBJECTS, _FIELDS = "has Python objects", "has named fields"  # arrays that are not read
 
 
 def map_npy(path: Path) -> NDArray[Any]:
@@ -26,8 +27,8 @@ def map_npy(path: Path) -> NDArray[Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except DAMAGE as error:
-        if "object" in str(error):
-            raise InputError(f"{path}: has Python objects: save numbers, and names as text") from error
+        if str(error) in (_OBJECTS, _FIELDS):
+            raise InputError(f"{path}: {error}: save numbers, and names as text") from error
         raise InputError(f"{path}: not an .npy file, or cut short: write it with numpy.save") from error
 
 
@@ -49,7 +50,9 @@ def _mapped(file: IO[bytes], path: Path) -> NDArray[Any]:
         raise ValueError("unknown version")
     shape, by_column, dtype = read(file)
     if dtype.hasobject:
-        raise ValueError("has Python objects")
+        raise ValueError(_OBJECTS)
+    if dtype.names:
+        raise ValueError(_FIELDS)
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.memmap(path, dtype, "c", file.tell(), shape, "F" if by_column else "C")
