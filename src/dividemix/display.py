@@ -17,6 +17,7 @@ from dividemix.runs.run import Run
 from dividemix.runs.tracking import tracked
 from dividemix.time_left import Stopwatch, seconds_left, share_done, span
 
+_LARGE_CHANGE = 0.1  # of the planned number of epochs: a smaller one is not printed
 _DAYS = 4 * 86_400  # seconds from which hours and minutes are noise
 console = Console(highlight=False, markup=False, emoji=False)
 
@@ -38,7 +39,7 @@ def watch(run: Run, log: tuple[str, ...] = ()) -> None:
         num_epochs = run.job.settings.epochs
         for row in epochs:
             say(epoch_line(run, row))
-            if run.job.settings.epochs != num_epochs:
+            if abs(run.job.settings.epochs - num_epochs) >= max(_LARGE_CHANGE * num_epochs, 1):
                 say(f"planned again: {run.job.settings.epochs} epochs, not {num_epochs}, fit the time")
                 num_epochs = run.job.settings.epochs
     with console.status("writing report.html") if console.is_terminal else nullcontext():

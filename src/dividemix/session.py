@@ -62,9 +62,11 @@ def show_results(paths: Sequence[Path]) -> None:
     if any(summary.get("kept_acc") is not None for summary in summaries):
         console.print(result_table(summaries))
     for path, summary in zip(paths, summaries, strict=True):
-        found = f"{summary['noise_rate']:.1%} of the labels look wrong; open report.html to review them"
+        found = f"{summary['noise_rate']:.1%} of the labels are flagged as probably wrong; report.html shows them"
         if not summary["noise_rate"]:
-            found = "no label looks wrong; report.html shows the least certain ones"
+            found = "no label is flagged; report.html shows the least certain ones"
+        for caution in summary.get("cautions", []):
+            say(f"warning: {caution}")
         say(f"{path}: {found}; label_issues.csv lists all labels, worst first; dividemix predict {path} uses the model")
 
 

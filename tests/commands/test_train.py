@@ -23,7 +23,7 @@ def test_a_training_shows_its_epochs_and_a_table(capsys: pytest.CaptureFixture[s
     assert "robust on toy.npz: 40 images of 4 classes; noise symmetric:0.4: 32.5% of labels corrupted" in said
     assert "epoch 1/2  warmup" in said
     assert "epoch 2/2  mix" in said
-    assert "look wrong; open report.html to review them" in " ".join(said.split())
+    assert "flagged as probably wrong; report.html shows them" in " ".join(said.split())
     assert "─" in said
 
 

@@ -532,10 +532,9 @@ def test_without_test_images_the_headline_says_what_the_figure_means(
     ):
         assert words in said
     assert "accuracy on held-out" not in said.lower()
-    assert "agree with far fewer" not in said
-    open_page(dataclasses.replace(content, rows=[kept | {"val_acc": 45.0}]), lambda i: None)
-    said = browser.find_element(By.ID, "overview").text
-    assert "These networks agree with far fewer: they have not learned the classes well, or more labels are" in said
+    assert not browser.find_elements(By.CSS_SELECTOR, "#overview .caution")
+    open_page(dataclasses.replace(content, cautions=["The networks never predict <b>."]), lambda i: None)
+    assert browser.find_element(By.CSS_SELECTOR, "#overview .caution").text == "The networks never predict <b>."
 
 
 def test_three_hundred_flags_in_a_few_actions(browser: Any, open_page: Callable[..., None], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dividemix.errors import InputError, counted
+from dividemix.runs.unfinished import named_run
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,7 +20,7 @@ the same path or, without paths, the same index. Flags are compared where the gi
 
 def add(compare: argparse.ArgumentParser) -> None:
     """Add the flags of compare."""
-    compare.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="run directories, two or more")
+    compare.add_argument("runs", metavar="RUN", nargs="+", type=named_run, help="run directories, two or more")
     compare.add_argument("--out", metavar="FILE", type=Path, help="also write a page with curves, such as compare.html")
     compare.add_argument("--json", action="store_true", help="print all of it as JSON instead of tables")
     compare.set_defaults(command=_compare)

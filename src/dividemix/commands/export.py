@@ -5,6 +5,7 @@ import hashlib
 from pathlib import Path
 
 from dividemix.model import EXPORT_FORMATS
+from dividemix.runs.unfinished import named_run
 
 HELP = "write a trained run's model as one file for other programs"
 EPILOG = """\
@@ -15,7 +16,7 @@ and a missing value is NaN. The file is checked against the model before it is w
 
 def add(export: argparse.ArgumentParser) -> None:
     """Add the flags of export."""
-    export.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
+    export.add_argument("run", metavar="RUN", type=named_run, help="a run directory, or the model/ in it")
     formats = "; ".join(f"{name}: {what}" for name, what in EXPORT_FORMATS.items())
     export.add_argument("--format", choices=EXPORT_FORMATS, required=True, help=formats)
     export.add_argument("--out", metavar="FILE", type=Path, help="the file to write [model.FORMAT in RUN]")

@@ -1,8 +1,9 @@
 """The flags that name a finished run and where its data is now, and the run that they load."""
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from dividemix.runs.unfinished import named_run
 
 if TYPE_CHECKING:
     from dividemix.runs.run import Run
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("run", metavar="RUN", type=Path, help="a run directory")
+    parser.add_argument("run", metavar="RUN", type=named_run, help="a run directory")
     parser.add_argument("--data", metavar="DATA", help="the data, if it has moved since the training")
     parser.add_argument("--root", metavar="DIR", help="the folder of a built-in set, if it has moved")
     parser.add_argument("--device", metavar="NAME", help="where to compute [as the run was trained]")

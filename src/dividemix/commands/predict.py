@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dividemix.data.spreadsheet import as_field
-from dividemix.errors import InputError
+from dividemix.errors import InputError, counted
+from dividemix.runs.unfinished import named_run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ columns, without the target."""
 
 def add(predict: argparse.ArgumentParser) -> None:
     """Add the flags of predict."""
-    predict.add_argument("run", metavar="RUN", type=Path, help="a run directory, or the model/ in it")
+    predict.add_argument("run", metavar="RUN", type=named_run, help="a run directory, or the model/ in it")
     images = "image files, folders of them, and .csv or .tsv tables with a column path, relative to the table"
     predict.add_argument("samples", metavar="SAMPLES", type=Path, nargs="+", help=images)
     column = "the column of vectors in a .parquet or .arrow file, if it has several"
@@ -77,7 +78,8 @@ def _predict(arguments: argparse.Namespace) -> int:
         sys.stdout.buffer.write(content.encode())  # always UTF-8, as in a file
     else:
         atomic.write_text(out, content)
-    print(f"dividemix: {num_predicted} {model.kind} predicted, {num_skipped} skipped", file=sys.stderr)
+    predicted = counted(num_predicted, model.kind.removesuffix("s"))
+    print(f"dividemix: {predicted} predicted, {num_skipped:,} skipped", file=sys.stderr)
     return 0
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dividemix.errors import InputError, counted
 from dividemix.meant import or_meant_path
+from dividemix.runs.unfinished import named_run
 
 if TYPE_CHECKING:
     from dividemix.relabel.relabel import Relabelled
@@ -29,7 +30,7 @@ def add(relabel: argparse.ArgumentParser) -> None:
         " [the decisions of dividemix review on --run]"
     )
     relabel.add_argument("corrections", metavar="CORRECTIONS", nargs="?", type=Path, help=corrections)
-    relabel.add_argument("--run", metavar="RUN", type=Path, help="the run directory whose review is applied")
+    relabel.add_argument("--run", metavar="RUN", type=named_run, help="the run directory whose review is applied")
     above = "with --run: also accept suggestions for flagged labels with at least this probability, without a review"
     relabel.add_argument("--accept_above", metavar="P", type=float, help=above)
     relabel.add_argument("--out", metavar="FILE", type=Path, help="the file to write [next to DATA]")

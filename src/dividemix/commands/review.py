@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dividemix.errors import InputError, counted
 from dividemix.planning.job import read_settings
+from dividemix.runs.unfinished import named_run
 
 HELP = "review all suspicious labels of a run in the browser"
 EPILOG = """\
@@ -16,7 +17,7 @@ them."""
 
 def add(review: argparse.ArgumentParser) -> None:
     """Add the flags of review."""
-    review.add_argument("run", metavar="RUN", type=Path, help="the directory of a finished run")
+    review.add_argument("run", metavar="RUN", type=named_run, help="the directory of a finished run")
     review.add_argument("--data", metavar="DATA", help="where the data of the run is now [where it was]")
     review.add_argument("--port", metavar="PORT", type=int, default=0, help="the port to listen on [a free one]")
     review.set_defaults(command=_review)

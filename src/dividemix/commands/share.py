@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from dividemix.relabel.tools import FLAGGED_ONLY, TITLES, TOOLS, listed
+from dividemix.runs.unfinished import named_run
 
 HELP = f"write a run's label issues for {listed(TITLES, 'or')}"
 EPILOG = f"""\
@@ -13,7 +14,7 @@ flagged samples, the others all of them."""
 
 def add(share: argparse.ArgumentParser) -> None:
     """Add the flags of share."""
-    share.add_argument("run", metavar="RUN", type=Path, help="the directory of a finished run")
+    share.add_argument("run", metavar="RUN", type=named_run, help="the directory of a finished run")
     share.add_argument("--to", choices=TOOLS, required=True, help="the tool")
     share.add_argument("--out", metavar="FILE", type=Path, help="the file to write [in RUN, with the name of the tool]")
     share.add_argument("--all", action="store_true", help=f"every sample, also with {listed(FLAGGED_ONLY, 'and')}")

@@ -26,6 +26,8 @@ from dividemix.judging.vote_evidence import vote_evidence, weighed
 from dividemix.methods.method import Judgement
 
 _LINES = 10_000  # of a block of label_issues.csv
+_OFTEN = 10  # labels of a class from which it could have been learned
+_ALMOST_NEVER = 0.1  # a class that is predicted less often than this share of its given labels was not learned
 _TEXT_LENGTH = 300  # characters of a text in label_issues.csv
 
 
@@ -128,6 +130,14 @@ class LabelIssues:
         num_wrong = np.bincount(self.labels[self.is_label_issue], minlength=len(self.classes)).tolist()
         each = zip(self.classes, num_given, num_wrong, strict=True)
         return {name: wrong / given if given else None for name, given, wrong in each}
+
+    @property
+    def unlearned_classes(self) -> tuple[str, ...]:
+        """The classes that are given often, and almost never predicted: the networks have not learned them."""
+        given = np.bincount(self.labels, minlength=len(self.classes))
+        predicted = np.bincount(self.predicted, minlength=len(self.classes))
+        is_unlearned = (given >= _OFTEN) & (predicted < _ALMOST_NEVER * given)
+        return tuple(name for name, is_one in zip(self.classes, is_unlearned, strict=True) if is_one)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The lines of label_issues.csv, worst first."""

@@ -108,6 +108,7 @@ class RunSummary(TypedDict):
     annotators: NotRequired[AnnotatorSummary]
     class_noise: NotRequired[dict[str, float | None]]  # the same by given label; runs of 0.1 have none
     expected: NotRequired[ExpectedIssues]
+    cautions: NotRequired[list[str]]  # sentences to read before trusting the flags
     extended_after: NotRequired[list[int]]  # the epochs at which the finished run was given more
     kept_acc: NotRequired[float | None]
     kept_val_acc: NotRequired[float]

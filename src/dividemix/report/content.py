@@ -26,6 +26,8 @@ def can_add_classes(data: str) -> bool:
 
 def expected_words(expected: ExpectedIssues) -> str:
     """How many labels are expected to be wrong, in sentences."""
+    if not expected["is_calibrated"]:
+        return "How many labels are wrong is not estimated: that needs at least 100 held-out samples."
     about, low = round(expected["num_wrong"]), round(expected["low"])
     words = f"At least about {low:,} labels are probably wrong, more likely about {about:,}."
     words += " Wrong labels that look right to the networks are not counted, so there may be more."
@@ -69,6 +71,7 @@ class PageContent:
     kept_epoch: int | None = None  # the epoch whose networks were kept
     num_skipped: int = 0  # samples that could not be read
     expected: str = ""  # sentences: how many labels are expected to be wrong
+    cautions: Sequence[str] = ()  # sentences to read before trusting the flags
     map: DataMap | None = None  # of samples that are vectors
     apply: str | None = None  # the command that applies downloaded corrections; None if they cannot be applied
 

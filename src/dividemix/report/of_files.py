@@ -60,6 +60,7 @@ def content_of_files(run: Path) -> PageContent:
         kept_epoch=summary["kept_epoch"],
         num_skipped=summary["num_skipped"],
         expected=expected_words(summary["expected"]) if "expected" in summary else "",
+        cautions=summary.get("cautions", ()),
     )
 
 

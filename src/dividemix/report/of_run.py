@@ -117,6 +117,7 @@ def page_content(run: Run) -> PageContent:
         kept_epoch=summary["kept_epoch"],
         num_skipped=len(material.skipped),
         expected=expected_words(summary["expected"]) if "expected" in summary else "",
+        cautions=summary.get("cautions", ()),
         map=None if material.space is None else data_map(material.space.cpu().numpy(), issues.is_label_issue),
         apply=_apply(job),
     )

@@ -50,6 +50,7 @@ def payload(
         "kept_epoch": content.kept_epoch,
         "noise_rate": _short(content.noise_rate),
         "expected": content.expected,
+        "cautions": list(content.cautions),
         "open_division": opening_division(content.divisions),
         "rows": [_only(row, _ROW_KEYS) for row in content.rows],
         "divisions": [_only(division, _DIVISION_KEYS) for division in content.divisions],

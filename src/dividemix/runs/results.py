@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from dividemix import atomic
 from dividemix.judging.annotators import annotators_csv, summarise_votes
+from dividemix.judging.cautions import cautions
 from dividemix.judging.records import RunSummary
 from dividemix.judging.results_digest import results_digest
 from dividemix.judging.scoring import class_recall, summarise, test_scores
@@ -46,6 +47,8 @@ def summarise_run(run: "Run") -> RunSummary:
     if (noise := material.noise) is not None:
         summary["noise"] = {"spec": run.job.noise, "nominal": noise.nominal_rate, "true": noise.true_rate}
     _add_tests(summary, run)
+    is_noisy = "kept_acc" not in summary and not any(row.get("val_is_clean") for row in rows)
+    summary["cautions"] = cautions(run.label_issues(), summary.get("kept_val_acc") if is_noisy else None)
     summary["num_skipped"] = len(material.skipped)
     if material.votes is not None:
         summary["annotators"] = summarise_votes(material.votes)

@@ -1,5 +1,6 @@
 """Which runs in a folder wait to be resumed. No torch import."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from dividemix.errors import InputError
@@ -9,6 +10,14 @@ from dividemix.lock import exclusive
 def is_run(path: Path) -> bool:
     """Whether the path is a run directory."""
     return (path / "config.yaml").is_file() and (path / "checkpoints").is_dir()
+
+
+def named_run(text: str) -> Path:
+    """The path that the text names or, if nothing is there, the run of this name in the folder runs."""
+    path, named = Path(text), Path("runs") / text
+    with suppress(OSError):  # too long for a path: the command says so
+        return named if not path.exists() and is_run(named) else path
+    return path
 
 
 def unfinished_runs(folder: Path) -> list[Path]:

@@ -1,7 +1,5 @@
 // The headline: a few figures, and sentences that say what they mean.
 
-const FAR = 10; // percentage points below the agreement of a perfect model
-
 function showOverview() {
   const section = $("#overview");
   const kept = DATA.rows.find((row) => row.epoch === DATA.kept_epoch) ?? DATA.rows.at(-1) ?? {};
@@ -15,7 +13,10 @@ function showOverview() {
   if (DATA.num_skipped) figures.push(["Unreadable files, skipped", count(DATA.num_skipped)]);
   $(".figures", section).append(...terms(figures));
   const sentences = [aboutNoise(kept), aboutAgreement(kept)].filter((text) => text);
-  $(".meaning", section).append(...sentences.map((text) => h("p", {}, text)));
+  $(".meaning", section).append(
+    ...DATA.cautions.map((text) => h("p", { class: "caution" }, text)),
+    ...sentences.map((text) => h("p", {}, text)),
+  );
 }
 
 /** How the figures about noise belong together. */
@@ -41,8 +42,6 @@ function aboutAgreement(kept) {
   let most = "";
   if (isNumber(DATA.noise_rate)) {
     most = ` If ${percent(DATA.noise_rate)} of them are wrong, a model that is always right agrees with about ${percent(1 - DATA.noise_rate)}.`;
-    if (kept.val_acc < 100 * (1 - DATA.noise_rate) - FAR)
-      most += " These networks agree with far fewer: they have not learned the classes well, or more labels are wrong than are flagged. More epochs or a larger image size may help.";
   }
   return `The accuracy is not known, because there are no test samples with right labels. The networks agree with ${kept.val_acc.toFixed(0)}\u00a0% of the given labels of ${held} that they were not trained on.${most}`;
 }

@@ -1,0 +1,33 @@
+"""Sentences that a user should read before trusting the flags of a run. True labels are not needed."""
+
+from dividemix.errors import counted
+from dividemix.judging.label_issues import LabelIssues
+
+_FAR = 10.0  # percentage points below the agreement of a perfect model
+_NAMED = 5  # classes that are named; of the others only the number is given
+_HELP = "Longer training may help, or a pretrained encoder for images and texts."
+
+
+def cautions(issues: LabelIssues, agreement: float | None) -> list[str]:
+    """The sentences, none if nothing is odd.
+
+    `agreement` is the percentage of held-out labels that the kept networks predict; None if a test set tells how good
+    they are, or nothing was held out.
+    """
+    found = []
+    if unlearned := issues.unlearned_classes:
+        names = ", ".join(unlearned[:_NAMED])
+        if len(unlearned) > _NAMED:
+            names += f" and {len(unlearned) - _NAMED} more"
+        number = counted(len(unlearned), "class")
+        found.append(
+            f"The networks almost never predict {number}: {names}. So flags of these labels mean little. {_HELP}"
+        )
+    perfect = 100 * (1 - issues.noise_rate)
+    if agreement is not None and agreement < perfect - _FAR:
+        found.append(
+            f"The networks agree with {agreement:.0f} % of the held-out labels. If only the flagged labels were wrong,"
+            f" a perfect model would agree with about {perfect:.0f} %. So the networks have not learned the classes"
+            f" well, or more labels are wrong than are flagged. {_HELP}"
+        )
+    return found

@@ -1,0 +1,53 @@
+"""When a user is warned about the flags. Oracle: the definitions, by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from dividemix.judging.cautions import cautions
+from dividemix.judging.label_issues import LabelIssues, find_issues
+from dividemix.methods.method import Judgement
+
+
+def judged(given: list[int], predicted: list[int], classes: tuple[str, ...] = ("ant", "bee", "cat")) -> LabelIssues:
+    """Issues of samples with these labels, all predicted with 90 %; a label that is not predicted counts as wrong."""
+    labels, num_classes = np.array(given), len(classes)
+    probs = torch.full((len(given), num_classes), 0.1 / (num_classes - 1))
+    probs[range(len(given)), predicted] = 0.9
+    clean = torch.tensor([[float(a == b) for a, b in zip(given, predicted, strict=True)]])
+    return find_issues(Judgement(probs, 1 - clean, clean), labels, classes=classes)
+
+
+def test_a_class_that_is_given_often_and_never_predicted_was_not_learned() -> None:
+    given = [0] * 40 + [1] * 20 + [2] * 40
+    learned = judged(given, given)
+    assert learned.unlearned_classes == ()
+    assert cautions(learned, None) == []
+    lost = judged(given, [0] * 59 + [1] + [2] * 40)  # bee: 1 of 20
+    assert lost.unlearned_classes == ("bee",)
+    [line] = cautions(lost, None)
+    assert line.startswith("The networks almost never predict 1 class: bee. So flags of these labels mean little.")
+
+
+@pytest.mark.parametrize(("num_given", "num_predicted", "is_lost"), [(9, 0, False), (10, 0, True), (20, 2, False)])
+def test_a_rare_class_is_not_called_lost(num_given: int, num_predicted: int, is_lost: bool) -> None:
+    given = [0] * 50 + [1] * num_given
+    found = judged(given, [0] * (len(given) - num_predicted) + [1] * num_predicted, ("ant", "bee"))
+    assert found.unlearned_classes == (("bee",) if is_lost else ())
+
+
+def test_many_lost_classes_are_counted_not_all_named() -> None:
+    classes = tuple("abcdefgh")
+    given = [k for k in range(8) for _ in range(10)]
+    [line] = cautions(judged(given, [0] * 80, classes), None)
+    assert "never predict 7 classes: b, c, d, e, f and 2 more." in line
+
+
+def test_agreement_far_below_what_the_flags_allow_is_said() -> None:
+    given = [0] * 50 + [1] * 50
+    found = judged(given, [0] * 45 + [1] * 55, ("ant", "bee"))  # 5 % flagged: a perfect model agrees with 95 %
+    assert found.noise_rate == pytest.approx(0.05)
+    assert cautions(found, 85.5) == []
+    [line] = cautions(found, 84.4)
+    assert "agree with 84 % of the held-out labels" in line
+    assert "would agree with about 95 %" in line
