@@ -19,6 +19,7 @@ FLAGS |= {"--net_width", "--image_size", "--text_column", "--annotators", "--dat
         ("cifar10 needs root: a folder", "cifar10 needs --root: a folder"),
         ("here: no such folder; root must be the folder", "here: no such folder; --root must be the folder"),
         ("root here has no meaning for x: leave it out", "--root here has no meaning for x: leave it out"),
+        ("test and text_column are both given: x", "--test and --text_column are both given: x"),
         ("annotators has no meaning for x", "--annotators has no meaning for x"),
         (
             "x: add resume or overwrite, or choose another out",

@@ -128,3 +128,6 @@ def test_a_file_that_is_no_data_set_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("0,1\n")
     with pytest.raises(InputError, match=r"data\.txt: not a data set: give a folder"):
         read_source(str(tmp_path / "data.txt"))
+    (tmp_path / "data.xlsx").touch()
+    with pytest.raises(InputError, match=r"data\.xlsx: not a data set: save the sheet as \.csv$"):
+        read_source(str(tmp_path / "data.xlsx"))

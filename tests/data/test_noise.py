@@ -465,7 +465,9 @@ def test_an_unknown_kind_lists_the_known(text: str) -> None:
         assert kind in line
 
 
-@pytest.mark.parametrize(("text", "meant"), [("Symmetric:0.5", "symmetric:RATE"), ("none:0.5", "none")])
+@pytest.mark.parametrize(
+    ("text", "meant"), [("symetric:0.5", "symmetric:0.5"), ("Symmetric", "symmetric:RATE"), ("none:0.5", "none")]
+)
 def test_a_kind_that_is_nearly_known_is_suggested(text: str, meant: str) -> None:
     assert message(text) == f"noise {text!r} is unknown: did you mean {meant}?"
 

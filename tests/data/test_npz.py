@@ -104,9 +104,10 @@ def test_classes_can_be_named(tmp_path: Path) -> None:
     [
         (
             {"x_train": None},
-            "has no x_train: required are x_train and y_train, or features and labels; optional are x_test",
+            "has no samples, its arrays are 'y_train', 'x_test', 'y_test', 'y_true': name them "
+            "features and labels (vectors), or x_train and y_train",
         ),
-        ({"y_train": None}, "has no y_train: "),
+        ({"y_train": None}, "has no labels, its arrays are 'x_train'"),
         ({"weights": np.zeros(3)}, "unknown array 'weights': required are"),
         ({"x_test": None}, "y_test without x_test"),
         ({"y_test": None}, "x_test without y_test"),
@@ -281,3 +282,19 @@ def test_deeply_nested_texts_are_damage(tmp_path: Path) -> None:
     np.savez(tmp_path / "data.npz", x_train=content, y_train=np.arange(4) % 2)
     with pytest.raises(InputError, match="x_train is damaged"):
         read_source(str(tmp_path / "data.npz"))
+
+
+def test_a_message_has_the_names_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "short.npz"
+    vectors = np.zeros((12, 3), np.float32)
+    np.savez(path, features=vectors, labels=np.arange(10) % 2)
+    with pytest.raises(InputError, match=r"short\.npz: labels has shape \(10,\): must be \(12,\)"):
+        read_npz(path)
+    np.savez(path, features=vectors * np.nan, labels=np.arange(12) % 2)
+    with pytest.raises(InputError, match=r"short\.npz: features has"):
+        read_npz(path)
+    np.savez(path, x=vectors, y=np.arange(12) % 2)
+    with pytest.raises(
+        InputError, match="has no samples and no labels, its arrays are 'x', 'y': name them features and"
+    ):
+        read_npz(path)

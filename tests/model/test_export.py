@@ -123,7 +123,11 @@ def test_black_white_and_single_images_are_looked_at(run: Path, monkeypatch: pyt
 def test_mistakes_are_told_before_anything_is_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "unknown format 'nothing'; the formats are pt2, onnx" in refused(run, run / "x", "nothing")
     assert "name a file in an existing folder" in refused(run, run / "no" / "model.pt2")
-    assert "name a file in an existing folder" in refused(run, run / "model")
+    (run / "folder.pt2").mkdir()
+    assert "name a file in an existing folder" in refused(run, run / "folder.pt2")
+    (run / "folder.pt2").rmdir()
+    wrong = "m.pt: for onnx a .onnx file is written: change the extension"
+    assert wrong in refused(run, run / "m.pt", "onnx")
     assert "not a run directory or a model: give the directory that dividemix train wrote" in refused(
         run / "nowhere", run / "model.pt2"
     )

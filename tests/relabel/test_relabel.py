@@ -434,7 +434,9 @@ def test_an_existing_file_is_not_overwritten_silently(tmp_path: Path, correction
     """The same content again is no change, so a repeated command succeeds."""
     table = write(tmp_path / "t.csv", "path,label\na.png,cat\nsub/b.png,dog\nc.png,cat\nd.png,cat\n")
     out = write(tmp_path / "out.csv", "precious")
-    with pytest.raises(InputError, match=r"out\.csv: exists with another content: choose another out, or overwrite it"):
+    with pytest.raises(
+        InputError, match=r"out\.csv: exists with another content: choose another out, or add overwrite"
+    ):
         relabel(table, corrections, out)
     assert out.read_text() == "precious"
     relabel(table, corrections, out, overwrite=True)

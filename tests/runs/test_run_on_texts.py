@@ -212,3 +212,13 @@ def test_what_is_wrong_is_one_line(
     monkeypatch.chdir(tmp_path)
     write_news(tmp_path / "news.csv")
     assert message in fail(capsys, ["train", "news.csv", *flags])
+
+
+@pytest.mark.parametrize("name", ["new", "a.png"])
+def test_the_kind_of_file_is_checked_before_the_column(tmp_path: Path, name: str) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "a.png").touch()
+    takes = "this model takes texts: give .txt, .csv, .tsv, .parquet or .jsonl files"
+    with pytest.raises(InputError) as caught:
+        texts_of(tmp_path / name, None)
+    assert str(caught.value) == f"{tmp_path / name}{' is a folder' if name == 'new' else ''}: {takes}"

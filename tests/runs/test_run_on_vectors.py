@@ -17,6 +17,7 @@ from dividemix.errors import InputError
 from dividemix.judging.label_issues import LabelIssues
 from dividemix.model.export import export
 from dividemix.model.model import Model
+from dividemix.model.vector_files import read_vectors
 from dividemix.planning.job import Job
 from dividemix.runs.run import Run
 
@@ -162,3 +163,10 @@ def test_files_from_python(tmp_path: Path) -> None:
     np.save(tmp_path / "y.npy", Y)
     mask = dividemix.find_label_issues(tmp_path / "x.npy", tmp_path / "y.npy", **SETTINGS)
     assert mask.shape == (160,)
+
+
+def test_a_folder_is_not_a_file_of_vectors(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_vectors(tmp_path)
+    takes = "this model takes vectors: give .npy, .npz, .parquet, .arrow or .feather files"
+    assert str(caught.value) == f"{tmp_path} is a folder: {takes}"

@@ -54,7 +54,8 @@ def parse_noise(text: str) -> NoiseSpec:
     kind, _, argument = text.partition(":")
     if kind not in KINDS or (kind == "none" and text != "none"):
         near, known = nearest(kind, KINDS), ", ".join(map(_usage, KINDS))
-        raise InputError(f"noise {text!r} is unknown: {f'did you mean {_usage(near)}?' if near else f'use {known}'}")
+        meant = f"{near}:{argument}" if near and near != "none" and argument else _usage(near or "none")
+        raise InputError(f"noise {text!r} is unknown: {f'did you mean {meant}?' if near else f'use {known}'}")
     if kind == "none":
         return NoiseSpec(kind)
     if not argument:
@@ -197,7 +198,8 @@ def _usage(kind: str) -> str:
 
 
 def _rate_error(kind: str, rate: object) -> InputError:
-    return InputError(f"the rate of {kind} noise is {rate!r}: must be a number from 0 to 1, as in {kind}:0.4")
+    percent = f"; for {rate:g} % write {rate / 100:g}" if isinstance(rate, float) and 2 <= rate <= 100 else ""
+    return InputError(f"the rate of {kind} noise is {rate!r}: must be a number from 0 to 1, as in {kind}:0.4{percent}")
 
 
 FILE_KINDS = ("matrix", "file")

@@ -1,5 +1,7 @@
 """The device that a training runs on, and the floating-point type that suits it."""
 
+import re
+
 import torch
 
 from dividemix.engine import processes
@@ -22,6 +24,9 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.zeros(1, device=device).item()  # fails for "meta", whose tensors have no values
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        if not re.fullmatch(r"(cpu|cuda|mps|xla|xpu)(:\d+)?", name):
+            known = "use auto, cpu, cuda, cuda:1 or mps"
+            raise InputError(f"unknown device {shown(name)}: {known}") from error
         raise InputError(f"device {name!r} is not available on this machine: try auto or cpu") from error
     return device
 

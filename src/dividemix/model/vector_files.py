@@ -19,6 +19,9 @@ def read_vectors(path: Path, features_column: str | None = None) -> NDArray[Any]
     An .npz file may call it x_test, x_train or x instead. Raises InputError if there are none.
     """
     suffix = path.suffix.lower()
+    takes = f"this model takes vectors: give .npy, .npz, .parquet, {' or '.join(ARROW)} files"
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: {takes}")
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     if suffix == ".npy":
@@ -27,4 +30,4 @@ def read_vectors(path: Path, features_column: str | None = None) -> NDArray[Any]
         return read_array(path, _NAMES)
     if suffix in (".parquet", *ARROW):
         return column_of(path, features_column)
-    raise InputError(f"{path}: this model takes vectors: give .npy, .npz, .parquet or {' or '.join(ARROW)} files")
+    raise InputError(f"{path}: {takes}")

@@ -87,7 +87,7 @@ def relabel(
     else:
         content = _corrected_npz(data, decided) if kind == ".npz" else _folder_as_table(data, decided, out)
     if out.exists() and out.is_file() and not overwrite and out.read_bytes() != content:
-        raise InputError(f"{out}: exists with another content: choose another out, or overwrite it")
+        raise InputError(f"{out}: exists with another content: choose another out, or add overwrite")
     atomic.write_bytes(out, content)
     return Relabelled.of(decided)
 

@@ -41,7 +41,7 @@ def share(
     files = {out.with_suffix(suffix): content for suffix, content in contents.items()}
     for path, content in files.items():
         if path.is_dir() or (path.is_file() and not overwrite and not _is(path, content)):
-            raise InputError(f"out is {out}: {path} exists with another content: choose another out, or overwrite it")
+            raise InputError(f"out is {out}: {path} exists with another content: choose another out, or add overwrite")
     for path, content in files.items():
         with atomic.replacing(path) as file:
             file.write(content) if isinstance(content, bytes) else content(file)

@@ -277,7 +277,8 @@ def check_exists(data: str, option: str = "") -> None:
             raise InputError(f"{where}: no such file")
         raise InputError(f"{where}: no such file or folder. Give {known}; built-in data sets: {', '.join(BUILT_IN)}")
     if not Path(data).is_dir() and _suffix(data) not in kinds:
-        raise InputError(f"{data}: not a data set: give {known}")
+        sheet = "save the sheet as .csv" if _suffix(data) in (".xls", ".xlsx", ".ods") else f"give {known}"
+        raise InputError(f"{data}: not a data set: {sheet}")
     if not Path(data).is_dir() and not Path(data).is_file():  # a device or a pipe, which may have no end
         raise InputError(f"{where}: not a file or folder: give {known}")
 

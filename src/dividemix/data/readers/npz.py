@@ -44,12 +44,14 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     `y_train` in natural order. Large vectors are mapped from the file, not read. Raises InputError, naming the file and
     the array, if something is wrong, or if what is read takes more than `memory_gb`.
     """
-    arrays = _load(path, memory_gb)
-    given = {name: _samples(array, name, path) for name, array in arrays.items() if name in ("x_train", "x_test")}
+    arrays, called = _load(path, memory_gb)
+    given = {
+        name: _samples(array, called[name], path) for name, array in arrays.items() if name in ("x_train", "x_test")
+    }
     images = {name: array[..., np.newaxis] if array.ndim == 3 else array for name, array in given.items()}
-    check_samples(images["x_train"], f"{path}: x_train")
+    check_samples(images["x_train"], f"{path}: {called['x_train']}")
     if "x_test" in images:
-        check_samples(images["x_test"], f"{path}: x_test", like=images["x_train"])
+        check_samples(images["x_test"], f"{path}: {called['x_test']}", like=images["x_train"])
     num_train = len(images["x_train"])
     names = _class_names(arrays["classes"], path) if "classes" in arrays else None
     is_text = arrays["y_train"].dtype.kind == "U"
@@ -58,15 +60,16 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     labels: dict[str, Labels] = {}
     for name, of in _LABELS.items():
         if name in arrays:
-            values, where = arrays[name], f"{path}: {name}"
+            values, where = arrays[name], f"{path}: {called[name]}"
             if is_text and values.dtype.kind != "U":
-                raise InputError(f"{where} has type {values.dtype}, but y_train has text: use text in both")
+                text = called["y_train"]
+                raise InputError(f"{where} has type {values.dtype}, but {text} has text: use text in both")
             if is_text and names is not None:
                 values = numbered(values.ravel().tolist(), names, where).reshape(values.shape)
             labels[name] = as_labels(values, where, len(images[of]), len(names) if names else None)
     return Source(
         name=path.stem,
-        classes=names or _numbered_classes(labels, num_train, path),
+        classes=names or _numbered_classes({called[name]: one for name, one in labels.items()}, num_train, path),
         train_images=images["x_train"],
         train_labels=labels["y_train"],
         test_images=images.get("x_test"),
@@ -130,13 +133,13 @@ def read_array(path: Path, names: Sequence[str]) -> NDArray[Any]:
         return array
 
 
-def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
-    """Name -> array: the required arrays, and no unknown ones."""
+def _load(path: Path, memory_gb: float) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Usual name -> array, the required ones and no unknown ones; and usual name -> name in the file."""
     with _opened(path) as archive:
         names = known_names(archive.files)
         if len(names) < len(archive.files):
             raise InputError(f"{path}: has an array under two names: keep one of {', '.join(archive.files)}")
-        _check_names(list(names), path)
+        _check_names(names, path)
         large = {one.filename.removesuffix(".npy"): one for one in archive.zip.infolist() if one.file_size >= _LARGE}
         mapped = {name: map_member(path, large[given]) for name, given in names.items() if given in large}
         arrays = {name: array for name, array in mapped.items() if array is not None and array.ndim == 2}
@@ -146,10 +149,10 @@ def _load(path: Path, memory_gb: float) -> dict[str, NDArray[Any]]:
         arrays |= {name: archive[given] for name, given in to_read.items()}
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray):
-            raise InputError(f"{path}: {name} is not an array: write the file with numpy.savez_compressed")
+            raise InputError(f"{path}: {names[name]} is not an array: write the file with numpy.savez_compressed")
         if array.dtype.kind == "U":
-            check_text(array, f"{path}: {name}")
-    return arrays
+            check_text(array, f"{path}: {names[name]}")
+    return arrays, names
 
 
 @contextmanager
@@ -188,12 +191,17 @@ def _check_size(members: Iterable[zipfile.ZipInfo], memory_gb: float, path: Path
         raise InputError(f"{path}: its arrays take {size:.1f} GB, memory_gb is {memory_gb:g}: raise it, or use less")
 
 
-def _check_names(names: list[str], path: Path) -> None:
+def _check_names(names: dict[str, str], path: Path) -> None:
     """Raise InputError unless the required arrays exist, test arrays come in pairs, and no array is unknown."""
-    allowed = f"required are x_train and y_train, or features and labels; optional are {', '.join(_OPTIONAL)}"
+    pairs = "features and labels (vectors), or x_train and y_train"
     if missing := [name for name in _REQUIRED if name not in names]:
-        raise InputError(f"{path}: has no {' and no '.join(missing)}: {allowed}")
+        found = ", ".join(repr(name[:50]) for name in list(names.values())[:20]) or "none"
+        absent = (
+            "labels" if missing == ["y_train"] else "samples" if missing == ["x_train"] else "samples and no labels"
+        )
+        raise InputError(f"{path}: has no {absent}, its arrays are {found}: name them {pairs}")
     if unknown := [name for name in names if name not in _KNOWN]:
+        allowed = f"required are {pairs}; optional are {', '.join(_OPTIONAL)}"
         raise InputError(f"{path}: unknown array {', '.join(map(repr, unknown))}: {allowed}")
     if ("x_test" in names) != ("y_test" in names):
         present, absent = ("x_test", "y_test") if "x_test" in names else ("y_test", "x_test")

@@ -81,16 +81,19 @@ def read_text_rows(table: Path, text_column: str, label_column: str = "label") -
 
 def texts_of(path: Path, text_column: str | None) -> list[str]:
     """The texts of a file without labels: the lines of a .txt file, or a column of a table."""
-    if path.suffix.lower() == ".txt":
+    suffix = path.suffix.lower()
+    takes = f"this model takes texts: give .txt, {', '.join(TEXT_FILES[:-1])} or {TEXT_FILES[-1]} files"
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: {takes}")
+    if suffix == ".txt":
         try:
             return _lines(path)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{path}: not a text file in UTF-8: convert it") from error
+    if suffix not in TEXT_FILES:
+        raise InputError(f"{path}: {takes}")
     if text_column is None:
         raise InputError(f"{path}: name the column that has the texts by text_column")
-    suffix = path.suffix.lower()
-    if suffix not in TEXT_FILES:
-        raise InputError(f"{path}: texts come from .txt, {', '.join(TEXT_FILES)} files")
     reader = {".parquet": _parquet_rows, ".jsonl": _json_rows}.get(suffix, _table_rows)
     rows = list(reader(path, text_column, None)[1])
     for row in rows:
