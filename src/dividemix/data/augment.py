@@ -56,10 +56,12 @@ def _reflected(position: Tensor, side: int) -> Tensor:
     return torch.minimum(position, period - position)
 
 
-def cutout(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
-    """Cover a square of `side` pixels with grey, around a random pixel of each image (DeVries and Taylor, 2017).
+def cutout(images: Tensor, side: int, generator: torch.Generator, fill: Tensor | None = None) -> Tensor:
+    """Cover a square of `side` pixels, around a random pixel of each image (DeVries and Taylor, 2017).
 
-    The square may reach outside of the image. With side 0 the images (R, H, W, channels) are returned as they are.
+    Its colour is `fill` (channels,), or grey. It should be the mean of the images: in dark ones grey would outshine
+    all else. The square may reach outside of the image. With side 0 the images (R, H, W, channels) are returned as they
+    are.
     """
     if not side:
         return images
@@ -69,7 +71,8 @@ def cutout(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
         first = torch.randint(length, (num_rows, 1), generator=generator).to(images.device) - side // 2
         pixel = torch.arange(length, device=images.device)
         covered.append((pixel >= first) & (pixel < first + side))  # (R, length)
-    return images.masked_fill((covered[0][:, :, None] & covered[1][:, None, :])[..., None], _GREY)
+    square = (covered[0][:, :, None] & covered[1][:, None, :])[..., None]
+    return images.masked_fill(square, _GREY) if fill is None else torch.where(square, fill, images)
 
 
 def centre_crop(images: Tensor, size: int) -> Tensor:

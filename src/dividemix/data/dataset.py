@@ -54,6 +54,7 @@ class ArrayData:
         self._reading = reading
         self._index: Tensor | None = None  # (N,): positions of the samples' images, if this is a subset
         self._mean, self._std = (torch.tensor(one, dtype=torch.float32, device=device) for one in (mean, std))
+        self._mean_pixel = (255 * self._mean).round().to(torch.uint8)
         self._crop_size, self._cutout = crop_size, cutout
         self._cropped = partial(crop_and_flip, padding=crop_padding, border=crop_border, flip=flip, size=crop_size)
 
@@ -75,7 +76,7 @@ class ArrayData:
         """For each index batch (R,) its images (R, channels, H, W), each row with its own crop, flip and Cutout."""
         for images in self._pixels(batches):
             cropped = self._cropped(images, generator=generator)
-            yield to_input(cutout(cropped, self._cutout, generator), self._mean, self._std)
+            yield to_input(cutout(cropped, self._cutout, generator, self._mean_pixel), self._mean, self._std)
 
     def plain(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
         """For each index batch (R,) its images (R, channels, H, W) without augmentation; their centres, if cropped."""
