@@ -6,6 +6,7 @@ Oracle: an undisturbed run. Two such methods are in tests/outside_methods.py, a 
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import outside_methods
 import pytest
 from method_checks import SHORT, assert_resumes, assert_trains_on_odd_data
 from outside_methods import SOFT_LABELS
@@ -132,6 +134,13 @@ def test_code_that_a_run_names_is_trusted_by_the_user_only(tmp_path: Path) -> No
     assert main(words("outside_methods:SOFT_LABELS", "run")) == 0
     with pytest.raises(InputError, match="its method 'outside_methods:SOFT_LABELS' is Python code"):
         dividemix.Run.load(tmp_path / "run")
+
+
+def test_a_sweep_reads_the_runs_of_the_method_that_it_names(tmp_path: Path) -> None:
+    shutil.copy(outside_methods.__file__, tmp_path)  # the runs are processes of their own
+    flags = ["--method", "outside_methods:SOFT_LABELS", "--set", "epochs=2", "--set", "net_width=2"]
+    assert main(["sweep", "noisy.npz", "--vary", "pull=0.3,0.5", *flags, "--out", "swept"]) == 0
+    assert (tmp_path / "swept" / "sweep.csv").is_file()
 
 
 def test_a_method_without_its_trusted_samples_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
