@@ -126,8 +126,8 @@ def test_mistakes_are_told_before_anything_is_written(run: Path, monkeypatch: py
     (run / "folder.pt2").mkdir()
     assert "name a file in an existing folder" in refused(run, run / "folder.pt2")
     (run / "folder.pt2").rmdir()
-    wrong = "m.pt: for onnx a .onnx file is written: change the extension"
-    assert wrong in refused(run, run / "m.pt", "onnx")
+    wrong = "m.pt2: for onnx a .onnx file is written: change the extension"
+    assert wrong in refused(run, run / "m.pt2", "onnx")
     assert "not a run directory or a model: give the directory that dividemix train wrote" in refused(
         run / "nowhere", run / "model.pt2"
     )

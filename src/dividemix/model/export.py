@@ -51,7 +51,7 @@ def export(run: Path, out: Path, format: str, *, trust_net: bool = False) -> flo
     if format not in EXPORT_FORMATS:
         raise InputError(f"unknown format {format!r}; the formats are {', '.join(EXPORT_FORMATS)}")
     write, read = FORMATS[format]
-    if out.suffix.lower() != f".{format}":
+    if (extension := out.suffix.lower().removeprefix(".")) in EXPORT_FORMATS and extension != format:
         raise InputError(f"out is {out}: for {format} a .{format} file is written: change the extension")
     model = Model.from_pretrained(run, device="cpu", trust_net=trust_net)
     if not out.parent.is_dir() or out.is_dir():
