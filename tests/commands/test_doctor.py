@@ -1,12 +1,17 @@
 """dividemix doctor: what it finds, and that nothing that is broken stops it."""
 
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from dividemix import __version__, examination
 from dividemix.cli import main
+from dividemix.foreign import PACKAGES
+
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +38,14 @@ def test_it_shows_versions_the_machine_and_what_is_missing(
     assert int(found["cores for this process"]) >= 1
     assert not [finding for finding in found.values() if finding.startswith("broken")]
     assert {"processor", "instruction set", "C++ compiler", "compiled networks", "--device auto"} <= found.keys()
+
+
+def test_every_extra_and_every_package_of_encoders_is_listed() -> None:
+    """Oracle: pyproject.toml, apart from the extras of developers; and what an encoder's name may begin with."""
+    purposes = " ".join(examination._OPTIONAL.values())
+    extras = PROJECT["optional-dependencies"].keys() - {"benchmarks", "docs", "dev"}
+    assert [one for one in extras if not re.search(rf"pip install '?(dividemix\[)?{one}\b", purposes)] == []
+    assert {name.replace("-", "_") for name in PACKAGES} - {"net", "tokens"} <= examination._OPTIONAL.keys()
 
 
 def test_a_broken_package_is_a_finding(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dividemix.model import EXPORT_FORMATS
+
 # Every so many attempts, of scenarios with this text in their names.
 QUICK = {
     "kills": ("train short", 29),
@@ -14,6 +16,11 @@ QUICK = {
     "fuzzing": ("settings", 15),
     "crowds": ("one file", 8),
 }
+
+
+def test_every_format_of_the_model_is_disturbed() -> None:
+    scenarios = Path(__file__).with_name("scenarios.py").read_text(encoding="utf-8")
+    assert [name for name in EXPORT_FORMATS if f'"export {name}"' not in scenarios] == []
 
 
 @pytest.mark.slow

@@ -63,8 +63,10 @@ def test_the_page_names_the_command_that_applies_the_corrections(run: Run) -> No
     for changes, apply in (
         ({"data": "my data/a.csv", "label_column": "kind"}, "'my data/a.csv' corrections.csv --label_column kind"),
         ({"data": "a.tsv", "text_column": "words"}, "a.tsv corrections.csv --text_column words"),
+        ({"data": "a.csv", "target": "risk", "key": "id"}, "a.csv corrections.csv --target risk --key id"),
         ({"data": "fashion"}, None),
         ({"data": "a.npy"}, None),
+        ({"data": "a.parquet", "text_column": "words"}, None),
     ):
         job = Job.of(run.job.values() | changes)
         assert _apply(job) == (apply and f"dividemix relabel {apply}")

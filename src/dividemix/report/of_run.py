@@ -29,6 +29,7 @@ from dividemix.runs.run import Run
 
 _QUICK, _SLOW = (200, 60), (40, 20)  # texts whose words are marked, and parts of each
 _CORRECTED = (".csv", ".tsv", ".parquet", ".json", ".npz")  # files that dividemix relabel can correct
+_CORRECTED_TEXTS = (".csv", ".tsv")  # if their samples are texts
 
 
 def write_report(run: Run) -> Path:
@@ -125,10 +126,11 @@ def page_content(run: Run) -> PageContent:
 
 def _apply(job: Job) -> str | None:
     """The command that applies corrections.csv to the data; None for data that it cannot correct."""
-    if job.data in BUILT_IN or not (Path(job.data).is_dir() or Path(job.data).suffix.lower() in _CORRECTED):
+    suffixes = _CORRECTED if job.text_column is None else _CORRECTED_TEXTS
+    if job.data in BUILT_IN or not (Path(job.data).is_dir() or Path(job.data).suffix.lower() in suffixes):
         return None
     words = ["dividemix", "relabel", job.data, "corrections.csv"]
-    for name in ("path_column", "label_column", "text_column"):
+    for name in ("path_column", "label_column", "text_column", "target", "key"):
         if getattr(job, name) != JOB_FIELDS[name].default:
             words += [f"--{name}", getattr(job, name)]
     return shlex.join(words)
