@@ -24,7 +24,7 @@ from dividemix.cli import _COMMANDS, _parser  # noqa: E402
 from dividemix.foreign import is_foreign  # noqa: E402
 from dividemix.methods import METHODS, find_method  # noqa: E402
 from dividemix.methods.method import MethodSettings  # noqa: E402
-from dividemix.planning.job import JOB_FIELDS, own_fields  # noqa: E402
+from dividemix.planning.job import JOB_FIELDS, PLACES, own_fields  # noqa: E402
 from dividemix.planning.plan import make_draft  # noqa: E402
 from dividemix.planning.presets import DEMO, find_preset, preset_for  # noqa: E402
 from dividemix.settings import fields_of  # noqa: E402
@@ -117,7 +117,24 @@ def test_every_name_of_the_map_from_the_paper_is_in_its_file() -> None:
             assert re.search(rf"\b{word}\b", source), f"{file} has no {word}"
 
 
+def test_every_name_that_a_recipe_looks_for_is_in_its_file() -> None:
+    """The recipes say "`name` in `file`" or "`name` of `file`"."""
+    prose = " ".join(prose_of("docs/architecture.md").split())
+    found = re.findall(r"`(\w+)` (?:in|of) `([\w/]+\.(?:py|js))`", prose)
+    assert len(found) > 25
+    for word, file in found:
+        path = next(place / file for place in (ROOT, ROOT / "src" / "dividemix") if (place / file).exists())
+        assert re.search(rf"\b{word}\b", path.read_text(encoding="utf-8")), f"{file} has no {word}"
+
+
 # Settings
+
+
+def test_the_page_of_a_run_names_every_setting_that_may_change_on_resume() -> None:
+    (sentence,) = re.findall(
+        r"You may change these settings when you resume: (.*?)\. ", text_of("docs/run_directory.md"), re.DOTALL
+    )
+    assert re.findall(r"`(\w+)`", sentence) == list(PLACES)
 
 
 def test_the_page_of_settings_is_what_the_tool_makes() -> None:
