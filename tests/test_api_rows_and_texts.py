@@ -92,7 +92,7 @@ def test_mistakes_are_one_line() -> None:
     for settings, words in wrong:
         with pytest.raises(InputError, match=words):
             dividemix.train(table, progress=False, **settings)
-    with pytest.raises(InputError, match="target is given: labels"):
+    with pytest.raises(InputError, match="target is given, so the labels are in its column"):
         dividemix.train(table, table["label"], target="label", progress=False)
     with pytest.raises(InputError, match="blank text at position 1"):
         dividemix.train(["a text", " "], ["a", "b"], progress=False)

@@ -95,7 +95,7 @@ def test_the_stored_review_of_a_run_is_applied(photos: None, capsys: pytest.Capt
     ("words", "message"),
     [
         ([], "no decisions: give corrections.csv from the report, or --run RUN"),
-        (["--accept_above", "0.9"], "--accept_above is for the suggestions of a run: add --run RUN"),
+        (["--accept_above", "0.9"], "--accept_above accepts suggestions of a run: name the run by --run RUN"),
         (["--run", "run"], "run: no label was reviewed: use dividemix review run, or --accept_above 0.95"),
         (["--run", "run", "--accept_above", "95"], "--accept_above is 95: must be a number from 0 to 1, such as 0.95"),
         (["--run", "photos", "--accept_above", "0.9"], "photos: not a run directory"),

@@ -43,7 +43,7 @@ def test_two_files_are_named(capsys: pytest.CaptureFixture[str]) -> None:
         (["share", "photos", "--to", "datalab"], "photos: not a run directory"),
         (["share", "run", "--to", "datalab", "--out", "x.json"], "--out is x.json: for datalab a .csv file is written"),
         (["share", "run", "--to", "datalab", "--out", "no/x.csv"], "--out is no/x.csv: no folder no"),
-        (["share", "run", "--to", "datalab", "--image_url", "x"], "--image_url is 'x': datalab has no addresses"),
+        (["share", "run", "--to", "datalab", "--image_url", "x"], "--image_url is 'x': datalab takes no addresses"),
         (["share", "run", "--to", "fiftyone", "--data", "gone"], "--data is gone: no such file or folder; name where"),
         (["relabel", "photos", "run"], "run: is a folder without decisions"),
         (["relabel", "photos", "run/model/config.json"], "has no decisions that can be recognised"),

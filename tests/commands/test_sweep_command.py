@@ -42,6 +42,7 @@ def test_a_flag_of_train_is_a_setting_of_all_runs(asked: list[Any]) -> None:
     [
         (["toy.npz"], "dividemix sweep needs --vary: see dividemix sweep --help"),
         (["toy.npz", "--vary", "lr=1,2", "--lr", "3"], "lr is both in --vary and in --set: name it once"),
+        (["toy.npz", "--vary", "lr=1", "--vary", "lr=2"], "--vary names lr twice: give all its values at once"),
         (["toy.npz", "--vary", "lr=1,2", "--seed", "3"], "--seeds N trains with the seeds 1 to N"),
         (["toy.npz", "--vary", "lr=1,2", "--epoch", "3"], "unknown flag --epoch: did you mean --epochs?"),
         (

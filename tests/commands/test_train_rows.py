@@ -91,4 +91,4 @@ def test_mistakes_are_one_line(table: Path, capsys: pytest.CaptureFixture[str]) 
         capsys, ["share", "run", "--to", "label-studio", "--all"]
     )
     Path("new.csv").write_text("size\n1\n")
-    assert "no column 'colour', which the model was trained on" in fail(capsys, ["predict", "run", "new.csv"])
+    assert "no column 'colour', which the model needs" in fail(capsys, ["predict", "run", "new.csv"])

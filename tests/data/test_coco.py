@@ -96,8 +96,14 @@ def test_images_may_be_elsewhere(tmp_path: Path, content: dict[str, Any]) -> Non
     [
         ({"categories": None}, "has no list 'categories'"),
         ({"annotations": [1]}, "has no list 'annotations'"),
-        ({"categories": [{"id": 7, "name": "a"}, {"id": 8, "name": "a"}]}, "each category must have an id and a name"),
-        ({"categories": [{"id": 7, "name": "a"}, {"name": "b"}]}, "each category must have an id and a name"),
+        (
+            {"categories": [{"id": 7, "name": "a"}, {"id": 8, "name": "a"}]},
+            "two categories have the same id or name, or one has none",
+        ),
+        (
+            {"categories": [{"id": 7, "name": "a"}, {"name": "b"}]},
+            "two categories have the same id or name, or one has none",
+        ),
         ({"annotations": [box(11, 1, 7, 0, 0, 9, 9), box(11, 1, 3, 9, 9, 9, 9)]}, "have the same id"),
     ],
 )

@@ -205,7 +205,7 @@ def test_a_folder_without_images_beside_splits_is_passed_over(tmp_path: Path) ->
 def test_a_split_beside_what_is_none_is_not_taken_for_a_class(tmp_path: Path, beside: str) -> None:
     make(tmp_path, "train/a/1.png", "train/b/1.png", "val/a/1.png", beside)
     name = beside.split("/")[0]
-    with pytest.raises(InputError, match=f"train has class folders, but {name} is not a split: .* as test"):
+    with pytest.raises(InputError, match=f"train has class folders, but {name} is neither for training nor .* as test"):
         read_source(str(tmp_path))
 
 

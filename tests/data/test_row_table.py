@@ -141,7 +141,7 @@ def test_a_test_table_has_the_types_of_the_training_table(tmp_path: Path) -> Non
         (TABLE[:-9], {}, "line 5 has 3 fields, the header has 4"),
         ("a,a,risk\n1,2,x\n", {}, "2 columns are called 'a': rename all but one"),
         ("a,risk\n1,x\n2,x\n", {}, "has 1 classes, at least two are needed"),
-        ("a,risk\n1,\n2,x\n3,\n", {}, "2 of 3 rows have no 'risk'"),
+        ("a,risk\n1,\n2,x\n3,\n", {}, "2 of 3 rows have no value in the target 'risk'"),
         ("a,risk\n", {}, "0 of 0 rows"),
         ("a,risk,split\n1,x,no\n", {}, "line 2: split is 'no': it must be train or test"),
         ("a,risk,true_label\n1,x,\n2,y,y\n", {}, "line 2 has no true label"),
@@ -168,7 +168,7 @@ def test_a_damaged_parquet_file_and_a_wrong_kind_are_one_line(tmp_path: Path) ->
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     for name, words in (
         ("cut.parquet", "damaged or not a Parquet"),
-        ("x.txt", "rows come from"),
+        ("x.txt", "to train on rows, give a .csv, .tsv, .parquet or .jsonl file"),
         ("no.csv", "no such"),
     ):
         with pytest.raises(InputError, match=words) as caught:
@@ -179,7 +179,7 @@ def test_a_damaged_parquet_file_and_a_wrong_kind_are_one_line(tmp_path: Path) ->
 def test_rows_to_predict_need_the_columns_of_the_training(tmp_path: Path) -> None:
     rows = read(tmp_path, drop="id").train_images
     (tmp_path / "new.csv").write_text("age,more\n1,2\n")
-    with pytest.raises(InputError, match="no column 'town', which the model was trained on: it has 'age', 'more'"):
+    with pytest.raises(InputError, match="no column 'town', which the model needs: the columns are 'age', 'more'"):
         rows_like(rows.dtype, read_columns(tmp_path / "new.csv"), "new.csv")
     (tmp_path / "new.csv").write_text("age,town\nold,2\n")
     with pytest.raises(InputError, match=r"new.csv: line 2: column 'age' is numeric, but has 'old'"):
@@ -200,7 +200,7 @@ def test_a_small_file_of_names_that_differ_in_each_line_is_refused(tmp_path: Pat
     """20,000 lines with a name each made a table of 400 million cells."""
     lines = [json.dumps({f"n{number}": 1}) for number in range(20_000)]
     (tmp_path / "sparse.jsonl").write_text("\n".join(lines))
-    with pytest.raises(InputError, match=r"20,000 different names in 20,000 lines"):
+    with pytest.raises(InputError, match=r"20,000 different names of fields in 20,000 lines"):
         read_columns(tmp_path / "sparse.jsonl")
 
 

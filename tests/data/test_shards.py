@@ -50,7 +50,7 @@ def test_a_pattern_is_the_folder(tmp_path: Path, pattern: str) -> None:
 def test_braces_are_expanded_as_a_shell_does() -> None:
     assert list(expanded("a-{008..010}.tar")) == ["a-008.tar", "a-009.tar", "a-010.tar"]
     assert list(expanded("{x,y}/{0..1}.tar")) == ["x/0.tar", "x/1.tar", "y/0.tar", "y/1.tar"]
-    with pytest.raises(InputError, match="has no numbers, or too many"):
+    with pytest.raises(InputError, match="must go from a number to a larger one, for at most 1,000,000 shards"):
         list(expanded("{5..1}.tar"))
 
 

@@ -186,12 +186,12 @@ def mistakes(folder: Path) -> list[tuple[dict[str, Any], str]]:
         (npy | {"labels": "objects.npy"}, "objects.npy: has Python objects"),
         (npy | {"labels": "y.csv"}, "y.csv: no column 'label'"),
         ({"data": "cut.npy", "labels": "short.npy"}, "cut.npy: not an .npy file, or cut short"),
-        ({"data": "two.parquet"}, "columns of lists of numbers: 'a', 'b'; name one by features_column"),
+        ({"data": "two.parquet"}, "its columns of lists of numbers are 'a', 'b': choose one by features_column"),
         ({"data": "two.parquet", "features_column": "label"}, "features_column 'label' has no lists of numbers"),
         ({"data": "two.parquet", "features_column": "a", "label_column": "x"}, "no column 'x'"),
         ({"data": "two.parquet", "features_column": "a", "labels": "short.npy"}, "labels .* has no meaning for"),
         ({"data": "ragged.parquet"}, r"vectors of column 'a' have \[3, 5\] numbers"),
-        ({"data": "none.arrow"}, "columns of lists of numbers: none"),
+        ({"data": "none.arrow"}, "has no column of lists of numbers"),
         ({"data": "broken.arrow"}, "broken.arrow: damaged, or not an Arrow file"),
     ]
 

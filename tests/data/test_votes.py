@@ -178,7 +178,7 @@ def test_accuracy_of_annotators() -> None:
         ({"annotators": "anna,anna"}, "must be at least two different columns"),
         (
             {"annotators": "anna,ben", "annotator_column": "carl"},
-            "annotators names a column for each .*: give one",
+            "annotators and annotator_column are both given: .* leave one out",
         ),
         ({"annotator_column": "carl"}, "no column 'label'"),
     ],
@@ -198,7 +198,7 @@ def test_votes_are_for_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "annotators", "message"),
     [
-        ([0, 1, 0, 1], ["a", "b"], "annotators are given, but labels are not of shape"),
+        ([0, 1, 0, 1], ["a", "b"], "annotators are given, so labels must have shape"),
         ([[0, 1]] * 4, ["a"], "labels have 2 columns, annotators are"),
         ([[0, 1], [1], [0, 1], [1, 1]], None, "labels have 2 columns"),
         ([[0, 1]] * 3 + [[None, None]], None, r"labels\[3\] has no vote"),

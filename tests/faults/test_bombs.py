@@ -172,7 +172,7 @@ def test_an_npz_file_is_refused_before_it_is_unpacked(
         "read_source(sys.argv[1], memory_gb=0.5)",
         str(tmp_path / "bomb.npz"),
     )
-    assert "its arrays take 0.6 GB, memory_gb is 0.5: raise it, or use less" in said
+    assert "its arrays take 0.6 GB, memory_gb is 0.5: raise memory_gb, or use less data" in said
     assert size < 100
     monkeypatch.chdir(tmp_path)
     line = fail(capsys, ["train", "bomb.npz", "--limit_train", "100", "--memory_gb", "0.5"])
@@ -207,7 +207,7 @@ def test_a_batch_is_bounded_by_the_data(
     save_toy(tmp_path)
     monkeypatch.chdir(tmp_path)
     line = fail(capsys, ["train", *QUICK, "--batch_size", "100000"])
-    assert "batch_size is 100000: the data has 40 samples to train on; it must be at most that, or 1024" in line
+    assert "batch_size is 100000: it must be at most 1024, for 40 samples to train on" in line
     assert len(toy_arrays()["y_train"]) == 40
     prepare(toy_job(tmp_path, batch_size=1024))
 

@@ -56,7 +56,7 @@ def test_a_net_that_is_not_trained_has_torchs_kernels_and_is_not_compiled() -> N
 
 def test_a_net_with_synchronised_batchnorm_is_not_compiled() -> None:
     s = dataclasses.replace(CONFIG, sync_batchnorm=True, compile="always")
-    with pytest.raises(InputError, match="compile is always: it cannot be used with sync_batchnorm"):
+    with pytest.raises(InputError, match="compile is always: with sync_batchnorm networks cannot be compiled"):
         start("dividemix", s, TrainingSets(TinyData()), **SHAPE)
 
 

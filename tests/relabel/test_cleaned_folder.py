@@ -114,7 +114,7 @@ def test_a_label_that_is_no_name_of_a_folder_is_refused(photos: Path, tmp_path: 
     ("out", "message"),
     [
         ("full", "exists and is not empty"),
-        ("photos/clean", "must be outside of"),
+        ("photos/clean", "must not be inside of"),
         ("photos", "exists and is not empty"),
         ("file.txt", "exists and is not empty"),
     ],

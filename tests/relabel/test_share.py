@@ -208,7 +208,9 @@ def test_a_sample_with_two_decisions_is_refused(run: Path) -> None:
     content = shared_json(run, "fiftyone")
     content["samples"][1]["tags"] += ["keep"]
     content["samples"][1]["ground_truth"]["label"] = "dog"
-    with pytest.raises(InputError, match=r"sample 2: has several decisions \(keep, label 'dog'\): leave one of them"):
+    with pytest.raises(
+        InputError, match=r"sample 2: has several decisions \(keep, label 'dog'\): keep only one of them"
+    ):
         read_decisions(saved(run, content))
 
 

@@ -33,7 +33,7 @@ class PaperSettings(ScheduleSettings):
     alpha: float = setting(4.0, "alpha: parameter of mixup's Beta distribution", above=0)
     mixup_per_sample: bool = setting(False, "draw mixup's lambda for each pair (the paper's text), not once a step")
     norm_per_view: bool = setting(
-        True, "while labels are made, move BatchNorm's running statistics once for each view (released code), not once"
+        True, "while labels are guessed, update BatchNorm's running statistics for each view (released code), not once"
     )
     lambda_u: float = setting(25.0, "weight of the loss on unlabeled samples", low=0)
     rampup_epochs: int = setting(16, "epochs over which lambda_u grows linearly from zero after warm-up", low=0)

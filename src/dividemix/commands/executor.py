@@ -19,7 +19,7 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
     slurm.add_argument("--partition", metavar="NAME", help="partition of the cluster [its default]")
     slurm.add_argument("--gpus", metavar="N", type=int, help="number of GPUs [0]")
     slurm.add_argument("--cpus", metavar="N", type=int, help="number of cores [1]")
-    minutes = "time limit; then the run goes back to the queue and resumes [60]"
+    minutes = "time limit of a job; an unfinished run goes back to the queue and resumes [60]"
     slurm.add_argument("--minutes", metavar="M", type=int, help=minutes)
 
 

@@ -20,7 +20,9 @@ def add(export: argparse.ArgumentParser) -> None:
     formats = "; ".join(f"{name}: {what}" for name, what in EXPORT_FORMATS.items())
     export.add_argument("--format", choices=EXPORT_FORMATS, required=True, help=formats)
     export.add_argument("--out", metavar="FILE", type=Path, help="the file to write [model.FORMAT in RUN]")
-    export.add_argument("--trust_net", action="store_true", help="run the code of the run's own net, if you trust it")
+    export.add_argument(
+        "--trust_net", action="store_true", help="allow the code of a net that the run names: only if you trust it"
+    )
     export.set_defaults(command=_export)
 
 

@@ -54,7 +54,7 @@ def _relabel(arguments: argparse.Namespace) -> int:
 
     data, file, run = arguments.data, arguments.corrections, arguments.run
     if run is None and arguments.accept_above is not None:
-        raise InputError("accept_above is for the suggestions of a run: add --run RUN")
+        raise InputError("accept_above accepts suggestions of a run: name the run by --run RUN")
     if file is None and run is None:
         raise InputError("no decisions: give corrections.csv from the report, or --run RUN for those of its review")
     if arguments.out is not None and arguments.copy_to is not None:
@@ -70,7 +70,7 @@ def _relabel(arguments: argparse.Namespace) -> int:
     columns = _columns(arguments)
     if arguments.copy_to is not None:
         if {"text_column", "target"} & columns.keys():
-            raise InputError("--copy_to is for images, the samples are texts or rows: give --out instead")
+            raise InputError("--copy_to is only for images, but the samples are texts or rows: use --out instead")
         num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns, image_root=arguments.image_root)
         print(f"{arguments.copy_to}: {counted(num_images, 'image')}; {_words(numbers)}")
         return 0

@@ -22,12 +22,14 @@ def add(resume: argparse.ArgumentParser) -> None:
     """Add the flags of resume."""
     run = "a run directory, or its name in --runs [the newest one in --runs that is not finished]"
     resume.add_argument("run", metavar="RUN", nargs="?", type=Path, help=run)
-    resume.add_argument("--extend", metavar="EPOCHS", type=int, help="add so many epochs to a finished run")
+    resume.add_argument("--extend", metavar="EPOCHS", type=int, help="add this number of epochs to a finished run")
     resume.add_argument("--runs", metavar="DIR", type=Path, default=Path("runs"), help="where to look for runs [runs]")
     for name, field in _FIELDS.items():
         resume.add_argument(f"--{name}", metavar=field.metavar, help=f"{field.doc} [as the run has it]")
-    resume.add_argument("--log", metavar="NAMES", help="log to further trackers; those that the run has continue")
-    trust = "run the code of your own net or method that the run names: only if you trust it"
+    resume.add_argument(
+        "--log", metavar="NAMES", help="log to more programs; the logs that the run has already continue"
+    )
+    trust = "allow the run to use the code that it names (net, method or encoder): only if you trust it"
     resume.add_argument("--trust_net", action="store_true", help=trust)
     resume.set_defaults(command=_resume)
 

@@ -17,7 +17,9 @@ def add(share: argparse.ArgumentParser) -> None:
     share.add_argument("run", metavar="RUN", type=named_run, help="the directory of a finished run")
     share.add_argument("--to", choices=TOOLS, required=True, help="the tool")
     share.add_argument("--out", metavar="FILE", type=Path, help="the file to write [in RUN, with the name of the tool]")
-    share.add_argument("--all", action="store_true", help=f"every sample, also with {listed(FLAGGED_ONLY, 'and')}")
+    share.add_argument(
+        "--all", action="store_true", help=f"all samples, not only flagged ones, for {listed(FLAGGED_ONLY, 'and')}"
+    )
     share.add_argument("--data", metavar="DATA", help="where the data is now [where it was when the run was trained]")
     url = "text before the path of each image, such as https://host/photos/ [label-studio: /data/local-files/?d=]"
     share.add_argument("--image_url", metavar="TEXT", help=url)

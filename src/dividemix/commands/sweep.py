@@ -21,12 +21,14 @@ repeated."""
 def add(sweep: argparse.ArgumentParser) -> None:
     """Add the flags of sweep."""
     sweep.add_argument("data", metavar="DATA", help=JOB_FIELDS["data"].doc)
-    vary = "a setting and its values; several --vary: every combination"
+    vary = "a setting and its values; with several --vary, every combination is trained"
     sweep.add_argument("--vary", metavar="NAME=VALUE,VALUE,...", action="append", required=True, help=vary)
     fixed = "a setting that is the same in all runs"
     sweep.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=fixed)
     sweep.add_argument("--seeds", metavar="N", type=int, default=1, help="train with seeds 1 to N [1]")
-    sweep.add_argument("--out", metavar="DIR", type=Path, default=Path("sweep"), help="for runs/ and the table [sweep]")
+    sweep.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("sweep"), help="folder for the runs and the table [sweep]"
+    )
     sweep.add_argument("--jobs", metavar="N", type=int, default=1, help="runs trained at a time [1]")
     add_executor(sweep)
     known = {
@@ -52,8 +54,9 @@ def _sweep(arguments: argparse.Namespace) -> int:
             raise InputError(f"{flag} is {getattr(arguments, flag)}: it must be an integer >= 1")
     pairs = [_pair(text) for text in arguments.vary]
     texts = {name: text.split(",") for name, text in pairs}
-    if len(texts) < len(pairs):
-        raise InputError("a setting is in --vary twice: write all its values in one, such as --vary lr=0.01,0.02")
+    names = [name for name, _ in pairs]
+    if twice := [name for name in texts if names.count(name) > 1]:
+        raise InputError(f"--vary names {twice[0]} twice: give all its values at once, such as --vary lr=0.01,0.02")
     fixed = dict(map(_pair, arguments.set))
     if twice := [name for name in texts if name in fixed]:
         raise InputError(f"{twice[0]} is both in --vary and in --set: name it once")

@@ -41,18 +41,18 @@ def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
             _add_flag(train, field)
     preset = f"{DEFAULT} (your own data: settings chosen to fit it), or one of the paper's; see dividemix presets"
     train.add_argument("--preset", metavar="NAME", help=preset)
-    minutes = "preset default: end after about M minutes, results included"
+    minutes = "with the preset default: end the whole run after about M minutes"
     train.add_argument("--minutes", metavar="M", type=float, help=minutes)
     train.add_argument("--out", metavar="DIR", type=Path, help="run directory [runs/ and a name]")
     train.add_argument(
         "--resume",
         action="store_true",
-        help="continue the run in --out, or start it; without DATA and --out, as dividemix resume",
+        help="continue the run in --out, or start it; without DATA and --out: the newest unfinished run",
     )
     log = "log the epochs to tensorboard, mlflow, wandb: one or more, with commas between; offline"
     train.add_argument("--log", metavar="NAMES", help=log)
     train.add_argument("--overwrite", action="store_true", help="replace the run in --out")
-    trust = "run the code of your own net or method that a run or --config names: only if you trust it"
+    trust = "allow the code that a run or --config names (net, method or encoder): only if you trust it"
     train.add_argument("--trust_net", action="store_true", help=trust)
     config = "YAML file of settings, such as a run's config.yaml; flags win"
     train.add_argument("--config", metavar="FILE", type=Path, help=config)

@@ -19,7 +19,7 @@ class ScheduleSettings(Settings):
         64, "B: an ordinary step takes 2 B samples; a DivideMix step takes B labeled and B unlabeled samples", low=1
     )
     balanced_batches: int = setting(
-        0, "mini-batches drawn for an epoch, with balanced given labels as far as possible; 0: all samples", low=0
+        0, "mini-batches in an epoch, drawn so that given labels are balanced if possible; 0: all samples", low=0
     )
     head_epochs: int = setting(
         0, "epochs at the start that train only the last layer, for a net with pretrained weights", low=0
@@ -34,7 +34,7 @@ class ScheduleSettings(Settings):
     weight_decay: float = setting(5e-4, "weight decay of SGD", low=0)
     seed: int = setting(1, "seed of everything random: noise, weights, batches, views, mixup", low=0, high=2**63 - 1)
     earlier_plans: str = setting(
-        "", "plans that a run with minutes has replaced: it writes them, so that its config.yaml repeats it", "TEXT"
+        "", "written by a run with minutes: the plans that it replaced, so that its config.yaml repeats it", "TEXT"
     )
 
     def check(self) -> None:
@@ -104,7 +104,7 @@ class MachineSettings(Settings):
         "auto", "arithmetic of the nets; auto: float32 on a CPU, bfloat16 or else float16 on a GPU"
     )
     compile: Literal["auto", "always", "never"] = setting(
-        "auto", "compile the nets; auto: if the training is long enough to earn it back"
+        "auto", "compile the nets; auto: if the training is so long that this saves time"
     )
     kernels: Literal["auto", "torch", "own"] = setting(
         "auto", "convolutions on a CPU; auto: our own where they are measured to be faster, in a long training"
@@ -113,5 +113,5 @@ class MachineSettings(Settings):
         False, "the same bits on all x86 processors with AVX2, also with AVX-512; slower: one thread, no compilation"
     )
     sync_batchnorm: bool = setting(
-        False, "BatchNorm over the rows of all processes (torchrun), not of each: 1, 2 and 4 give the same bits; slower"
+        False, "BatchNorm over the rows of all processes (torchrun): 1, 2 and 4 processes give the same bits; slower"
     )

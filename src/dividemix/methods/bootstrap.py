@@ -34,7 +34,7 @@ class BootstrapSettings(MethodSettings):
         "soft", "what a label is mixed with; soft: the predicted probabilities; hard: the most probable class"
     )
     beta: float | None = setting(
-        None, "beta: weight of the given label; without a value 0.95 for soft, 0.8 for hard", low=0, high=1
+        None, "beta: weight of the given label; none: 0.95 for soft, 0.8 for hard", low=0, high=1
     )
     warmup_share: float = setting(0.35, "share of the epochs that train with the given labels first", low=0, high=1)
 

@@ -40,8 +40,8 @@ class CrossFittedSettings(MethodSettings):
         " whichever predicts more of the given labels of the first fold",
     )
     num_trees: int = setting(50, "trees of a forest, in each fold", low=1)
-    num_rounds: int = setting(100, "rounds of boosting in each fold, at most: it stops early", low=1)
-    min_leaf: int = setting(3, "rows in a leaf of a forest, at least; with very many rows, more", low=1)
+    num_rounds: int = setting(100, "largest number of rounds of boosting in each fold; it may stop early", low=1)
+    min_leaf: int = setting(3, "smallest number of rows in a leaf of a forest; more if there are very many rows", low=1)
 
     @property
     def num_folds(self) -> int:

@@ -44,7 +44,9 @@ _NUM_BATCHES, _BATCH_SIZE = 10, 128  # of images that the LID is measured on
 class D2LSettings(MethodSettings):
     """When labels are blended."""
 
-    first_share: float = setting(1 / 3, "share of the epochs whose LIDs are not compared", low=0, high=1)
+    first_share: float = setting(
+        1 / 3, "share of the epochs, at the start, whose dimensionality (LID) is not compared", low=0, high=1
+    )
     lid_window: int = setting(5, "w: epochs whose LIDs the newest one is compared with", low=2)
     lid_neighbours: int = setting(20, "k: neighbours from which the LID is estimated", low=2, high=_BATCH_SIZE - 1)
     rollback: bool = setting(True, "go back one epoch at the turn")

@@ -39,7 +39,7 @@ class ForwardCorrectionSettings(MethodSettings):
 
     first_share: float = setting(0.5, "share of the epochs that are the first run, which estimates T", low=0, high=1)
     outlier_share: float = setting(
-        0.3, "samples skipped before the one that gives a row of T, as a share of those with that label", low=0, high=1
+        0.3, "outliers skipped before the sample that gives a row of T: a share of those with that label", low=0, high=1
     )
 
     @property

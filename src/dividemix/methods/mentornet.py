@@ -58,7 +58,7 @@ class MentorNetSettings(MethodSettings):
         "predefined", "predefined: by a rule; data_driven: by a small net that learns from trusted samples"
     )
     noise_rate: float | None = setting(
-        None, "share of wrong labels: as many are above the percentile; none: estimated", low=0, high=0.99
+        None, "share of wrong labels: this share of losses is above the percentile; none: estimated", low=0, high=0.99
     )
     percentile_decay: float = setting(0.5, "rho: decay of the moving percentile", low=0, high=1)
     early_drop: float = setting(

@@ -39,11 +39,11 @@ class PencilSettings(StagedSettings):
     """The settings of P-correction."""
 
     compatibility_weight: float | None = setting(
-        None, "alpha: weight of the loss that holds a label to the given one; without a value 1 / classes", low=0
+        None, "alpha: weight of the loss that keeps a label near the given one; none: 1 / classes", low=0
     )
     entropy_weight: float = setting(0.8, "beta: weight of the predictions' entropy", low=0)
     label_lr: float | None = setting(
-        None, "lambda: learning rate of the labels; without a value one that lets most labels flip in the time", low=0
+        None, "lambda: learning rate of the labels; none: one at which most labels can flip in these epochs", low=0
     )
 
 

@@ -35,13 +35,14 @@ class RobustSettings(dividemix.DivideMixSettings):
         "global", "global: one mixture over all losses; per_class: one for each given label"
     )
     keep_plausible: bool = setting(
-        True, "w_i is at least the label's share against the most likely other class, by the networks together"
+        True,
+        "w_i is at least the plausibility of the label, compared with the most likely other class, by both networks",
     )
     keep_all_up_to: float = setting(
         0.125, "estimated noise below which every label is kept, however large its loss", low=0, high=1
     )
     lambda_u_auto: bool = setting(
-        True, "weigh lambda_u by the estimated noise: 0 up to 25 %, all of it from 50 % on, linear between"
+        True, "scale lambda_u by the estimated noise: by 0 up to 25 %, by 1 from 50 % on, linear between"
     )
 
     def check_labeled_only(self) -> None:

@@ -35,11 +35,11 @@ class RobustHistorySettings(MethodSettings):
     given_share: float = setting(0.4, "share of the epochs that learn the labels as they are given", low=0, high=1)
     given_epochs: int = setting(0, "epochs that learn the labels as they are given; 0: given_share decides", low=0)
     history_decay: float = setting(
-        0.7, "weight of what a sample's predictions have been, each time that there is a new one", low=0, high=1
+        0.7, "weight of the running mean of a sample's predictions when a new one is added", low=0, high=1
     )
     alpha: float = setting(
         0.5,
-        "parameter of the Beta distribution that mixes images in every second step with refined labels; 0: none",
+        "parameter of the Beta distribution that mixes images in every second step with refined labels; 0: no mixing",
         low=0,
     )
     average_epochs: float = setting(

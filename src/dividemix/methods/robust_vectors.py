@@ -35,7 +35,7 @@ class RobustVectorsSettings(MethodSettings):
     relaxation: float = setting(
         3.0,
         "factor by which stronger and weaker regularisation is tried once the heads learn through the noise matrix;"
-        " the one that explains labels best that were not seen is used",
+        " the one that best explains labels that were not trained on is used",
         low=1,
     )
     steps: int = setting(15, "steps of L-BFGS in an epoch, at most", low=1)

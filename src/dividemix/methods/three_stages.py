@@ -17,7 +17,7 @@ class StagedSettings(MethodSettings):
     correct_from: float = setting(70 / 320, "share of the epochs before labels are corrected", low=0, high=1)
     final_from: float = setting(200 / 320, "share of the epochs before the final stage", low=0, high=1)
     final_lr: float | None = setting(
-        None, "learning rate of the final stage, divided by 10 at each third; without a value 2.5 lr", above=0
+        None, "learning rate of the final stage, divided by 10 after each third; none: 2.5 lr", above=0
     )
 
     @property

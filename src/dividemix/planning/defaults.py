@@ -221,7 +221,7 @@ def _epochs_in(budget: Budget, job: Job, source: Source, num_warmup: int | None,
     if not fitting:
         needed = math.ceil((budget.seconds - left + seconds(fewest)) / 60)
         raise InputError(
-            f"minutes is {minutes:g}: {fewest} epochs take about {needed} minutes here; allow them, or set a"
+            f"minutes is {minutes:g}: {fewest} epochs take about {needed} minutes here; allow more minutes, or set a"
             " smaller net_width or image_size"
         )
     an_epoch = seconds(fitting[-1]) / fitting[-1]

@@ -42,8 +42,12 @@ class Job(Settings):
         None, "the labels of an .npy file: an .npy, .csv or .tsv file in the same order", "FILE"
     )
     test: str | None = setting(None, "samples to test on: a second folder or file of the same kinds", "DATA")
-    test_labels: str | None = setting(None, "the labels of a test set that is an .npy file: as labels", "FILE")
-    trusted: str | None = setting(None, "images with right labels, only for methods that use them: as test", "DATA")
+    test_labels: str | None = setting(
+        None, "the labels of a test set that is an .npy file: a file as for labels", "FILE"
+    )
+    trusted: str | None = setting(
+        None, "images with right labels, for methods that use them: a folder or file as for test", "DATA"
+    )
     root: str | None = setting(None, "the folder with the files of a built-in data set, or its packed archive", "DIR")
     path_column: str = setting("path", "the table's column of image paths", "NAME")
     label_column: str = setting("label", "the table's column of labels", "NAME")
@@ -58,8 +62,8 @@ class Job(Settings):
     )
     numeric: str | None = setting(None, "with target: columns that are numbers [inferred]", "A,B,...")
     categorical: str | None = setting(None, "with target: columns that are categories [inferred]", "A,B,...")
-    drop_columns: str | None = setting(None, "with target: columns that do not train, such as an id", "A,B,...")
-    key: str | None = setting(None, "with target: a column that names the rows, and does not train", "NAME")
+    drop_columns: str | None = setting(None, "with target: columns not to train on, such as an id", "A,B,...")
+    key: str | None = setting(None, "with target: a column that identifies the rows; not used to train", "NAME")
     features_column: str | None = setting(
         None, "the column of vectors (lists of numbers) in a .parquet or .arrow", "NAME"
     )
@@ -71,8 +75,9 @@ class Job(Settings):
     )
     encoder: str | None = setting(
         None,
-        "train on the vectors that a pretrained model gives for the images: timm:MODEL, torchvision:MODEL,"
-        " open_clip:MODEL/WEIGHTS, transformers:MODEL, net:resnet50=FILE, or your own as package.module:function",
+        "train on the vectors that a pretrained model makes of images or texts: timm:MODEL, torchvision:MODEL,"
+        " open_clip:MODEL/WEIGHTS, net:resnet50=FILE for images; sentence-transformers:MODEL, tfidf for texts;"
+        " transformers:MODEL for both; or your own as package.module:function",
         "NAME",
     )
     finetune: bool = setting(
@@ -86,7 +91,10 @@ class Job(Settings):
     )
     limit_test: int | None = setting(None, "test on N samples only, chosen in the same way", "N", low=1)
     imbalance: float | None = setting(
-        None, "keep ever fewer samples of each class: the first has RATIO times those of the last", "RATIO", low=1
+        None,
+        "make a long tail: class sizes fall until the first has RATIO times the samples of the last",
+        "RATIO",
+        low=1,
     )
     noise: str = setting(
         "none",

@@ -44,8 +44,8 @@ def prepare(
     num_samples = len(material.train.labels)
     if job.settings.batch_size > max(num_samples, _LARGE_BATCH):
         raise InputError(
-            f"batch_size is {job.settings.batch_size}: the data has {num_samples} samples to train on; it must be at"
-            f" most that, or {_LARGE_BATCH}"
+            f"batch_size is {job.settings.batch_size}: it must be at most {max(num_samples, _LARGE_BATCH)}, for"
+            f" {num_samples} samples to train on"
         )
     if to_train:
         s = with_kernels(method, job.settings, num_samples, num_classes=num_classes, shape=shape, device=device)
@@ -103,7 +103,7 @@ def start(
         s.compile == "auto" and not s.reproducible and _is_long(nets[0], s, len(nets), shape, len(sets.train.labels))
     )
     if s.sync_batchnorm and s.compile == "always":
-        raise InputError("compile is always: it cannot be used with sync_batchnorm; leave it out")
+        raise InputError("compile is always: with sync_batchnorm networks cannot be compiled; leave one of them out")
     if to_train and not found.double_backward and not s.sync_batchnorm and (s.compile == "always" or is_long):
         for net in nets:
             compile_net(net)

@@ -40,7 +40,7 @@ def write_cleaned_folder(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: exists and is not empty: choose another folder for the cleaned images")
     if kind == "folder" and (own.is_relative_to(home) or home.is_relative_to(own)):
-        raise InputError(f"{out}: must be outside of {data}, and not around it: choose another folder")
+        raise InputError(f"{out}: must not be inside of {data}, nor contain it: choose another folder")
     if kind == "folder":
         train, test = list_folder(data, whole=True)  # what is not listed would be lost
     else:
@@ -97,4 +97,6 @@ def _fill(folder: Path, wanted: dict[Path, Path]) -> None:
     labels = Counter(label for listing in found for label in listing.labels)
     depth = 1 if len(found) > 1 else 0
     if labels != Counter(place.parts[depth] for place in wanted):
-        raise InputError(f"{folder}: would not be read as it was written: write a table instead, with out")
+        raise InputError(
+            f"{folder}: dividemix train would read other classes from this folder: write a table instead, with out"
+        )

@@ -77,7 +77,7 @@ def decisions(file: Path, content: dict[str, Any]) -> list[Correction]:
         tags = [tag for tag in entry(sample, "tags", list, where) if tag in _TAGS]
         if len(set(tags)) > 1 or (tags and label != given):
             made = [*tags, *([f"label {label[:50]!r}"] if label != given else [])]
-            raise InputError(f"{where}: has several decisions ({', '.join(made)}): leave one of them")
+            raise InputError(f"{where}: has several decisions ({', '.join(made)}): keep only one of them")
         known = sample | {"suggested_label": suggested}
         found.append(correction(where, known, _decisions(tags, label, given, suggested)))
     return one_for_each(found)

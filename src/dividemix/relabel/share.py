@@ -29,7 +29,7 @@ def share(
         raise InputError(f"{tool!r} is not a known tool: must be one of {', '.join(TOOLS)}")
     chosen = TOOLS[tool]
     if image_url is not None and not chosen.takes_url:
-        raise InputError(f"image_url is {image_url!r}: {tool} has no addresses of images: leave it out")
+        raise InputError(f"image_url is {image_url!r}: {tool} takes no addresses of images: leave it out")
     shared = read_shared(run, flagged_only=chosen.flagged_only and not every, data=data)
     contents: dict[str, Content] = resolve_name(chosen.write)(shared, image_url)
     first = next(iter(contents))

@@ -36,7 +36,10 @@ class StoredReview:
         for one in read_corrections(file) if file.is_file() else []:
             sample = samples.get(one.index)
             if sample is None or (sample.path, sample.given_label) != (one.path, one.given_label):
-                raise InputError(f"{one.where}: sample {one.index} is not that of the run: move the file away")
+                raise InputError(
+                    f"{one.where}: sample {one.index} has another path or label in the run: the decisions are for"
+                    " another run; move the file away"
+                )
             self._decided[one.index] = one
 
     def decisions(self) -> tuple[int, list[tuple[int, str, str]]]:

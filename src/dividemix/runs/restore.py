@@ -72,7 +72,8 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     job.as_planned(facts["epoch"]).require_same(trained, directory.last)  # config.yaml may have been edited
     if facts["data"] != material.digest:
         raise InputError(
-            f"{path}: the run was trained on other data than {job.data} is now; use that data, or another out"
+            f"{path}: the run was trained on other data: {job.data} has changed, or is another data set; use the same"
+            " data, or another out"
         )
     try:
         state.load(tensors, facts["epoch"])

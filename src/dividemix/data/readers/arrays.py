@@ -76,7 +76,10 @@ def read_arrays(
     votes = None
     if row_columns is not None:
         if labels is not None or true_labels is not None or test_labels is not None:
-            raise InputError("target is given: labels and true labels are the columns of it and of true_label")
+            raise InputError(
+                "target is given, so the labels are in its column, and true labels in the column true_label: leave"
+                " labels, true_labels and test_labels out"
+            )
         return _rows(data, test, row_columns, name)
     if text_column is not None:
         data, labels = _text_columns(data, labels, "data", text_column, label_column)

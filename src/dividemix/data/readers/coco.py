@@ -80,7 +80,7 @@ def category_names(content: Mapping[str, Any], file: Path) -> dict[Any, str]:
     named = [(one.get("id"), label_name(one.get("name"))) for one in content["categories"]]
     names = {number: name for number, name in named if isinstance(number, int) and name is not None}
     if len(names) < len(named) or len(set(names.values())) < len(names):
-        raise InputError(f"{file}: each category must have an id and a name of its own: rename or remove the others")
+        raise InputError(f"{file}: two categories have the same id or name, or one has none: give each its own")
     return names
 
 

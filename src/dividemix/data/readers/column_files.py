@@ -36,7 +36,7 @@ def read_columns(table: Path, label: str | None = None) -> Columns:
     """
     suffix = table.suffix.lower()
     if suffix not in _READERS:
-        raise InputError(f"{table}: rows come from {', '.join(ROW_FILES)} files")
+        raise InputError(f"{table}: to train on rows, give a {', '.join(ROW_FILES[:-1])} or {ROW_FILES[-1]} file")
     if not table.is_file():
         raise InputError(f"{table}: no such file")
     return _READERS[suffix](table, label)
@@ -93,7 +93,9 @@ def _json_columns(table: Path, label: str | None) -> Columns:
     names = named(list(dict.fromkeys(name for _, one in objects for name in one)), str(table))
     num_cells = len(names) * len(objects)
     if num_cells > max(_MOST_EMPTY * sum(len(one) for _, one in objects), 10**6):  # a small file, gigabytes of cells
-        raise InputError(f"{table}: {len(names):,} different names in {len(objects):,} lines: not the rows of a table")
+        raise InputError(
+            f"{table}: {len(names):,} different names of fields in {len(objects):,} lines: not the rows of one table"
+        )
     cells = {name: [one.get(name) for _, one in objects] for name in names}
     return Columns(cells=cells, places=[f"line {number}" for number, _ in objects])
 

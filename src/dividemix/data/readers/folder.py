@@ -38,8 +38,9 @@ def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing 
         if others := [name for name in names if name not in splits and _holds_images(folder / name)]:
             (split,) = train
             raise InputError(
-                f"{folder}: {printable(split)} has class folders, but {printable(others[0])} is not a split: "
-                f"to train on {printable(split)} alone, give {folder / split} as data, and test images as test"
+                f"{folder}: {printable(split)} has class folders, but {printable(others[0])} is neither for training"
+                f" nor for testing: to train on {printable(split)} alone, give {folder / split} as data, and test"
+                " images as test"
             )
         listing, test = (_listing(folder, parts, known, whole) for parts in (train, splits - train))
         if len(others := natural_sorted(splits - train)) > 1:

@@ -28,7 +28,7 @@ def votes_of(
     rows = _items(without_torch(labels.values if hasattr(labels, "columns") else labels, "labels"))
     if not rows or not all(isinstance(row, list | tuple | np.ndarray) for row in rows):
         if annotators is not None:
-            raise InputError("annotators are given, but labels are not of shape (N, A): give a label of each annotator")
+            raise InputError("annotators are given, so labels must have shape (N, A): a column for each annotator")
         return None
     table = [_items(row) or [] for row in rows]
     num_annotators = max(map(len, table))
@@ -37,7 +37,9 @@ def votes_of(
     names = _items(getattr(labels, "columns", None) if annotators is None else annotators)
     names = [f"annotator {number + 1}" for number in range(num_annotators)] if names is None else list(map(str, names))
     if any(len(row) != num_annotators for row in table) or len(set(names)) != num_annotators:
-        raise InputError(f"labels have {num_annotators} columns, annotators are {shown(names)}: give one name for each")
+        raise InputError(
+            f"labels have {num_annotators} columns, annotators are {shown(names)}: give one name for each column"
+        )
     votes = []
     for number, row in enumerate(table):
         for place, value in enumerate(row):

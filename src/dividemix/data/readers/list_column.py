@@ -33,14 +33,18 @@ def find_column(table: Path, wanted: str | None, path_column: str) -> str | None
     found = ", ".join(repr(name[:50]) for name in lists) or "none"
     if wanted is not None:
         if wanted not in lists:
-            raise InputError(f"{table}: features_column {wanted!r} has no lists of numbers; columns that have: {found}")
+            raise InputError(
+                f"{table}: features_column {wanted!r} has no lists of numbers; columns that have lists: {found}"
+            )
         return wanted
     layout = features_of(schema.metadata).values()
     has_images = any(name in schema.names for name in (path_column, *_IMAGE_NAMES))
     if table.suffix.lower() not in ARROW and (has_images or any(one.get("_type") == "Image" for one in layout)):
         return None
-    if len(lists) > 1 or (not lists and table.suffix.lower() in ARROW):
-        raise InputError(f"{table}: columns of lists of numbers: {found}; name one by features_column")
+    if not lists and table.suffix.lower() in ARROW:
+        raise InputError(f"{table}: has no column of lists of numbers")
+    if len(lists) > 1:
+        raise InputError(f"{table}: its columns of lists of numbers are {found}: choose one by features_column")
     return lists[0] if lists else None
 
 
@@ -76,7 +80,8 @@ def read_list_column(table: Path, column: str, *, label_column: str = "label") -
         truth = [class_name(cells[TRUE_LABEL][row], classes) for row in rows]
         if None in truth:
             raise InputError(
-                f"{table}: row {rows[truth.index(None)]} has no true label: fill in all, or drop the column"
+                f"{table}: row {rows[truth.index(None)]} has no true label: fill in true_label in all training rows,"
+                " or remove the column"
             )
     source = labelled(
         table.resolve().stem,

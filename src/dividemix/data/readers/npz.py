@@ -188,7 +188,9 @@ def _check_size(members: Iterable[zipfile.ZipInfo], memory_gb: float, path: Path
     """Raise InputError if the arrays take more than `memory_gb`, before any is unpacked: no more is read than this."""
     size = sum(member.file_size for member in members) / 1e9
     if size > memory_gb:
-        raise InputError(f"{path}: its arrays take {size:.1f} GB, memory_gb is {memory_gb:g}: raise it, or use less")
+        raise InputError(
+            f"{path}: its arrays take {size:.1f} GB, memory_gb is {memory_gb:g}: raise memory_gb, or use less data"
+        )
 
 
 def _check_names(names: dict[str, str], path: Path) -> None:

@@ -62,7 +62,9 @@ def without_torch(data: Any, where: str) -> Any:
         return dense.numpy()
     except (TypeError, RuntimeError) as error:  # NotImplementedError is a RuntimeError
         kind = f"{data.dtype}, {data.layout}, on {data.device}"
-        raise InputError(f"{where} is a tensor ({kind}): must be a dense tensor of numbers, not on meta") from error
+        raise InputError(
+            f"{where} is a tensor ({kind}): must be a dense tensor of numbers, not on the device meta"
+        ) from error
 
 
 def as_images(images: NDArray[Any], where: str, top: int | None = None) -> Images:

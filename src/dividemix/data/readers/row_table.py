@@ -35,17 +35,21 @@ def rows_of_columns(columns: Columns, where: str, named: RowColumns, *, name: st
     labels = [class_name(cell, columns.classes) for cell in cells[target]]
     unused = [i for i, label in enumerate(labels) if label is None]
     if 2 * len(unused) > len(labels) or not labels:
-        raise InputError(f"{where}: {len(unused)} of {len(labels)} rows have no {target!r}, too many to continue")
+        raise InputError(
+            f"{where}: {len(unused)} of {len(labels)} rows have no value in the target {target!r}: too many to continue"
+        )
     tested = {i for i in range(len(labels)) if SPLIT in cells and _is_test(cells[SPLIT][i], columns.place(i), where)}
     trained = [i for i in range(len(labels)) if i not in tested and labels[i] is not None]
     if not trained:
-        raise InputError(f"{where}: no row is for training: the column split must name some 'train'")
+        raise InputError(f"{where}: no row is for training: the column split must have the value train in some rows")
     truth = None
     if TRUE_LABEL in cells:
         truth = [class_name(cells[TRUE_LABEL][i], columns.classes) for i in trained]
         if None in truth:
             place = columns.place(trained[truth.index(None)])
-            raise InputError(f"{where}: {place} has no true label: fill in all, or drop the column")
+            raise InputError(
+                f"{where}: {place} has no true label: fill in true_label in all training rows, or remove the column"
+            )
     used = (target, key, TRUE_LABEL, SPLIT)
     rows, notes = typed_rows({n: c for n, c in cells.items() if n not in used}, named, where, columns.place)
     source = labelled(
@@ -90,7 +94,7 @@ def rows_like(dtype: np.dtype[Any], columns: Columns, where: str) -> NDArray[Any
     for name in dtype.names or ():
         if name not in columns.cells:
             there = ", ".join(repr(one[:50]) for one in list(columns.cells)[:20])
-            raise InputError(f"{where}: no column {name!r}, which the model was trained on: it has {there}")
+            raise InputError(f"{where}: no column {name!r}, which the model needs: the columns are {there}")
         cells = columns.cells[name]
         numeric = is_numeric(empty, name)
         found[name] = numbers(cells, name, where, columns.place) if numeric else [as_category(one) for one in cells]

@@ -115,7 +115,7 @@ def _of_data_set(data: Any, where: str) -> Samples:
         elif isinstance(sample, np.ndarray) and sample.dtype.kind == "f":
             floats.append(np.array([sample.min(), sample.max()]) if sample.size else sample)
         if vectors and len(vectors) <= row:
-            raise InputError(f"{where}[{row}] is not a vector like those before it")
+            raise InputError(f"{where}[{row}] is not a vector, but those before it are: give vectors only")
     names = getattr(data, "classes", None)
     known = list(names) if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names) else None
     if vectors:

@@ -74,7 +74,7 @@ def expanded(pattern: str) -> Iterator[str]:
     """
     for number, name in enumerate(_all_expanded(pattern)):
         if number == _MOST:
-            raise InputError(f"{pattern}: stands for more than {_MOST:,} shards, the most that can be read")
+            raise InputError(f"{pattern}: names more than {_MOST:,} shards: give fewer at a time")
         yield name
 
 
@@ -85,7 +85,7 @@ def _all_expanded(pattern: str) -> Iterator[str]:
         return
     low, high, words = match.groups()
     if words is None and not 0 <= int(high) - int(low) < _MOST:
-        raise InputError(f"{pattern}: {match[0]} has no numbers, or too many: at most {_MOST:,} shards")
+        raise InputError(f"{pattern}: {match[0]} must go from a number to a larger one, for at most {_MOST:,} shards")
     choices = words.split(",") if words is not None else (f"{n:0{len(low)}d}" for n in range(int(low), int(high) + 1))
     for choice in choices:
         yield from _all_expanded(pattern[: match.start()] + choice + pattern[match.end() :])
@@ -115,7 +115,7 @@ def shard_set(where: str, found: Mapping[str, ShardFile], text_of: Callable[[str
 def _of_pattern(data: str) -> ShardSet:
     names = [str(path) for name in expanded(data) for path in (_matching(name) if "*" in name else [Path(name)])]
     if not names or not all(name.lower().endswith(tuple(f".{kind}" for kind in KINDS)) for name in names):
-        raise InputError(f"{data}: no shards: a pattern must stand for .tar or .parquet files")
+        raise InputError(f"{data}: no shards: a pattern must name .tar or .parquet files")
     if missing := next((name for name in names if not os.path.isfile(name)), None):  # noqa: PTH113 (as above)
         raise InputError(f"{missing}: no such file: a shard is missing; get it, or leave it out")
     folder = Path(os.path.commonpath([str(Path(name).parent) for name in names]))
@@ -152,7 +152,7 @@ def _is_shard_name(name: str) -> bool:
 def _matching(pattern: str) -> list[Path]:
     path = Path(pattern)
     if "*" in str(path.parent):
-        raise InputError(f"{pattern}: * may stand in the name of the file only")
+        raise InputError(f"{pattern}: * is allowed only in the name of the file, not in a folder")
     return sorted(path.parent.glob(path.name))
 
 

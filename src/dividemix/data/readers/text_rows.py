@@ -58,11 +58,13 @@ def read_text_rows(table: Path, text_column: str, label_column: str = "label") -
     tested = [i for i in used if SPLIT in columns and _is_test(rows[i], table)]
     trained = sorted(set(used) - set(tested))
     if not trained:
-        raise InputError(f"{table}: no row is for training: the column split must name some 'train'")
+        raise InputError(f"{table}: no row is for training: the column split must have the value train in some rows")
     truth = [rows[i].true_label for i in trained] if TRUE_LABEL in columns else None
     if truth is not None and None in truth:
         where = rows[trained[truth.index(None)]].where
-        raise InputError(f"{table}: {where} has no true label: fill in all, or drop the column")
+        raise InputError(
+            f"{table}: {where} has no true label: fill in true_label in all training rows, or remove the column"
+        )
     source = labelled(
         table.resolve().stem,
         as_texts(rows[i].text for i in trained),

@@ -23,7 +23,8 @@ class VoteColumns:
             return None if annotator_column is None else cls(annotator=annotator_column)
         if annotator_column is not None:
             raise InputError(
-                "annotators names a column for each annotator, annotator_column is for a row for each vote: give one"
+                "annotators and annotator_column are both given: the first is for a column for each annotator, the"
+                " second for a row for each vote; leave one out"
             )
         names = tuple(name.strip() for name in annotators.split(","))
         if len(set(names)) < len(names) or len(names) < 2 or not all(names):
