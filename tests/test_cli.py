@@ -74,6 +74,26 @@ def test_other_commands_and_places_that_cannot_be(
     assert message in fail(capsys, arguments)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["reproduce", "table1"], ["sweep", "toy.npz", "--vary", "lr=1,2"], ["methods"], ["data", "fetch", "cifar10"]],
+)
+def test_torchrun_is_for_train_and_resume_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Each process would do all of the work, and its trainings would wait for each other for ever."""
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    line = fail(capsys, words)
+    assert f"dividemix {words[0]}" in line
+    assert " is for one process, and torchrun started 2: start it without torchrun; " in line
+    assert line.endswith("only train and resume are for several processes\n")
+    assert ("--jobs N trains N runs at a time here, --executor slurm" in line) == (words[0] in ("reproduce", "sweep"))
+    monkeypatch.setenv("RANK", "1")  # one process speaks for all
+    assert main(words) == 2
+    assert capsys.readouterr().err == ""
+
+
 def test_an_error_as_a_process(tmp_path: Path) -> None:
     before = tree(tmp_path)
     done = spawn(ENTRY, "train", "toy.npz", "--lamda_u", "3")

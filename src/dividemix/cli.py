@@ -30,7 +30,7 @@ from dividemix.commands import (
     train,
 )
 from dividemix.engine.memory import is_out_of_memory
-from dividemix.engine.processes import is_lost_process, rank
+from dividemix.engine.processes import is_lost_process, rank, started_by_torchrun
 from dividemix.engine.reproducible import restart
 from dividemix.errors import DivergedError, InputError, OtherArithmeticError
 from dividemix.version import __version__
@@ -41,6 +41,8 @@ _ORDER = (
     *(presets, methods, sweep, reproduce, data, doctor, completion),
 )
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
+_TOGETHER = ("train", "resume")  # commands that several processes can carry out together
+_OF_MANY_RUNS = ("reproduce", "sweep")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise InputError(unknown_argument(unknown[0], arguments.used.prog, flags))
         if "command" not in arguments:
             raise InputError("dividemix needs a COMMAND: see dividemix --help")
+        _refuse_torchrun(arguments.used.prog)
         warnings.showwarning = lambda message, *_, **__: None if rank() else _say(f"warning: {message}")
         code: int = arguments.command(arguments)
         return code
@@ -77,6 +80,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not is_out_of_memory(error):
             raise
         return _complain("out of memory: use smaller images, fewer at a time, or a smaller network")
+
+
+def _refuse_torchrun(program: str) -> None:
+    """Raise InputError in one of several processes, unless the command, such as dividemix train, is for several."""
+    name = program.split()[1]
+    if name in _TOGETHER or not started_by_torchrun():
+        return
+    instead = "--jobs N trains N runs at a time here, --executor slurm trains them on a cluster"
+    raise InputError(
+        f"{program} is for one process, and torchrun started {os.environ['WORLD_SIZE']}: start it without torchrun;"
+        f" {f'{instead}; ' if name in _OF_MANY_RUNS else ''}only {' and '.join(_TOGETHER)} are for several processes"
+    )
 
 
 def _complain(message: str) -> int:
