@@ -11,8 +11,8 @@ import yaml
 
 from dividemix.errors import InputError
 from dividemix.experiments import FIGURES
-from dividemix.experiments.chosen import chosen_columns, chosen_rows, rows_of
-from dividemix.experiments.provenance import ROW_NOTES, settings_notes
+from dividemix.experiments.chosen import chosen_columns, chosen_rows
+from dividemix.experiments.provenance import row_notes, settings_notes
 from dividemix.experiments.published import PUBLISHED
 from dividemix.experiments.results import Measure
 from dividemix.experiments.setups import ASYMMETRIC, CLOTHING1M, COLUMNS, SYMMETRIC, Setup, describe, make_job
@@ -144,11 +144,11 @@ def _table(
             runs = tuple(_planned(make_job(setup, scale, each, tuned), scale) for each in changes)
             for kind in table.kinds:
                 sources[row, column, kind] = Source(runs, _measure(name, row, column, kind))
-    notes = _NOTES.get(name, ()) + ROW_NOTES.get(name, ())
+    notes = _NOTES.get(name, ()) + row_notes(name, shown_rows, shown_columns)
     if scale == "mini":
         notes = (_mini_note(next(iter(sources.values())).runs[0].job), *notes)
     else:
-        notes += settings_notes(rows_of(name))
+        notes += settings_notes(shown_rows)
     return Plan(name, scale, sources, notes, shown_rows, shown_columns, (*rows, *columns))
 
 
@@ -183,10 +183,7 @@ _NOTES: dict[str, tuple[str, ...]] = {
     "table4": (
         "The paper does not say which epoch its figures are of: each of ours is of the best one on its own images.",
     ),
-    "table6": (
-        "The paper does not say which epoch its figures are of: ours are of the best one.",
-        "Table 7 has no lambda_u for 40 and 60 %: ours is that of 50 %.",
-    ),
+    "table6": ("The paper does not say which epoch its figures are of: ours are of the best one.",),
     "table8": (_V100,),
     "table9": (_V100, "Ours are means over the epochs after warm-up; testing and saving are not included."),
 }
