@@ -19,8 +19,11 @@ _FEW = 100  # samples below which right and wrong labels can hardly be told apar
 def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int:
     """Train the run to its end and show it. Returns 0, or the exit code if a signal stopped it.
 
-    `resume` says how to continue a stopped run, if that is not `dividemix resume`. `log` names trackers.
+    `resume` says how to continue a stopped run, if that is not `dividemix resume`. `log` names trackers. Raises
+    InputError, before anything is printed, if another process trains the run.
     """
+    with exclusive(run.directory.path):  # if another process trains it, that is all to say
+        pass
     for line in _opening(run):
         say(line)
     say_time(run)

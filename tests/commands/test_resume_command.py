@@ -54,6 +54,19 @@ def test_a_run_that_another_process_trains_is_not_waiting(capsys: pytest.Capture
         assert "runs: no unfinished run" in fail(capsys, ["resume"])
 
 
+@pytest.mark.parametrize("words", [["resume", "a"], ["train", *QUICK, "--out", "runs/a", "--resume"]])
+def test_a_run_that_another_process_trains_is_refused_by_one_line(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """It once printed "resumed after epoch 1" first."""
+    with exclusive(stop_after_one_epoch("a")):
+        capsys.readouterr()
+        assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == "dividemix: error: runs/a: another process is training this run\n"
+
+
 @pytest.mark.parametrize("words", [["resume", "runs/a"], ["resume", "a"], ["resume", "a", "--device", "cpu"]])
 def test_a_run_is_named_by_its_path_or_its_name(words: list[str]) -> None:
     succeed(*QUICK, "--out", "straight")
