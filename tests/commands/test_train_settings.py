@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from toys import toy_job, trained
 from workshop import QUICK, fail, printed, tree_here
 
+from dividemix.cli import main
 from dividemix.methods import METHODS
 from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.methods.method import MethodSettings
@@ -100,6 +102,26 @@ def test_a_setting_that_the_method_lacks_is_refused_with_those_that_it_has(
     line = fail(capsys, ["train", "toy.npz", "--method", "dividemix", "--keep_plausible", "true", "--out", "run"])
     own = ", ".join(own_fields("dividemix"))
     assert line.endswith(f"method dividemix has no setting keep_plausible: leave it out; its own settings: {own}\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["--method", "dividemix"], ["--preset", "default"], ["--method", "mentornet", "--preset", "default"]]
+)
+def test_trusted_labels_that_the_method_would_ignore_are_refused(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """They were read and then ignored without a line."""
+    line = fail(capsys, ["train", "toy.npz", "--trusted", "toy.npz", *words, "--out", "run"])
+    assert line.startswith("dividemix: error: --trusted has no meaning for method ")
+    assert line.endswith("that uses trusted labels: mentornet with curriculum data_driven, reweight\n")
+    used = ["--method", "mentornet", "--curriculum", "data_driven", "--preset", "default", "--print_config"]
+    assert main(["train", "toy.npz", "--trusted", "toy.npz", *used]) == 0
+
+
+def test_a_run_of_an_earlier_version_that_ignored_trusted_labels_can_still_be_resumed(tmp_path: Path) -> None:
+    trained(tmp_path / "run", toy_job(tmp_path, trusted=str(tmp_path / "toy.npz")), num_epochs=3)
+    assert main(["resume", "run"]) == 0
+    assert (tmp_path / "run" / "summary.json").is_file()
 
 
 @pytest.mark.parametrize(("epochs", "expected"), [(8, (1, 2, 4)), (80, (1, 16, 40)), (160, (2, 32, 80))])

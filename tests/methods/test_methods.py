@@ -6,6 +6,7 @@ Oracles: the training that was never interrupted, rates and phases by hand.
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dividemix.errors import DivergedError, InputError
 from dividemix.methods import METHODS, find_method, loop
 from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase, TrainingSets
+from dividemix.settings import fields_of
 
 SHORT: dict[str, Any] = {"epochs": 4, "batch_size": 4, "lr": 0.05, "lr_drop_epoch": 3}
 TINY: dict[str, Any] = {
@@ -237,6 +239,17 @@ def test_reports_carry_the_phase_of_their_epoch_and_whether_it_selects() -> None
         (5, "c", True),
         (6, "c", True),
     ]
+
+
+def test_the_methods_that_use_trusted_labels_say_so() -> None:
+    """Oracle: the source of each, which asks for the samples."""
+    sources = {
+        name: Path(str(import_module(type(one).__module__).__file__)).read_text() for name, one in METHODS.items()
+    }
+    asking = {name for name, source in sources.items() if "trusted_samples(" in source or "sets.trusted" in source}
+    assert {name for name, one in METHODS.items() if one.uses_trusted is not None or one.needs_trusted} == asking
+    for name in asking:
+        assert (METHODS[name].uses_trusted or {}).keys() <= fields_of(METHODS[name].settings).keys()
 
 
 def test_a_method_that_needs_trusted_labels_is_refused_without_them() -> None:

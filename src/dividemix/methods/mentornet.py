@@ -71,6 +71,7 @@ class MentorNet(Method):
     """A burn-in with all samples, then a curriculum."""
 
     settings = MentorNetSettings
+    uses_trusted: Mapping[str, Any] | None = {"curriculum": "data_driven"}
 
     def phases(self, s: MentorNetSettings) -> tuple[Phase, ...]:
         """Burn-in, then curriculum, which has at least one epoch."""

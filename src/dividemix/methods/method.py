@@ -74,6 +74,7 @@ class Method(Protocol):
 
     settings: type[MethodSettings] = MethodSettings
     needs_trusted: bool = False  # whether it trains only with TrainingSets.trusted
+    uses_trusted: Mapping[str, Any] | None = None  # its settings with which it uses TrainingSets.trusted; None: never
     needs_vectors: bool = False  # whether it trains only on samples that are vectors
     double_backward: bool = False  # whether it differentiates gradients: no compilation, torch's kernels
 

@@ -53,6 +53,7 @@ class Reweight(Method):
     """Each step weighs its samples by a batch of trusted ones."""
 
     settings = ReweightSettings
+    uses_trusted: Mapping[str, Any] | None = {}
     double_backward = True  # it differentiates forwards, which compiled nets and our own kernels do not offer
 
     def phases(self, s: ReweightSettings) -> tuple[Phase, ...]:

@@ -1,12 +1,13 @@
 """The planner: from a request to what will be trained, the same for every face. No torch import before data is read."""
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dividemix.errors import InputError
-from dividemix.methods import find_method
+from dividemix.methods import METHODS, find_method
 from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.default_method import default_method
@@ -75,6 +76,7 @@ def make_plan(
         job = Job.of(job.values() | {"limit_train": None, "limit_test": None, "imbalance": None})
     if "epochs" not in (choice.name for choice in choices) or find_method(job.method).needs_vectors:
         budget = None  # its epochs are not planned by time
+    _refuse_unused_trusted(job)
     return Plan(job, preset, choices, source, budget)
 
 
@@ -98,7 +100,24 @@ def make_draft(
         choices.append(text_encoder())
         values |= as_settings(choices)
         given = {name: value for name, value in given.items() if name != "encoder"}
-    return Plan(Job.of(values | dict(given)), preset, tuple(choices))
+    job = Job.of(values | dict(given))
+    _refuse_unused_trusted(job)
+    return Plan(job, preset, tuple(choices))
+
+
+def _refuse_unused_trusted(job: Job) -> None:
+    """Raise InputError if the job has trusted labels and its method, with its settings, would ignore them."""
+    method = METHODS.get(job.method)  # your own method may use them without saying so
+    if job.trusted is None or method is None or method.needs_trusted:
+        return
+    values = dataclasses.asdict(job.settings)
+    if method.uses_trusted is None or any(values[name] != value for name, value in method.uses_trusted.items()):
+        users = {name: one.uses_trusted for name, one in METHODS.items() if one.uses_trusted is not None}
+        words = [" ".join((name, *(f"with {key} {v}" for key, v in needed.items()))) for name, needed in users.items()]
+        raise InputError(
+            f"trusted has no meaning for method {job.method}, which would ignore it: leave it out, or choose a method"
+            f" that uses trusted labels: {', '.join(words)}"
+        )
 
 
 def scaled_preset(preset: str, method: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[Choice]]:
