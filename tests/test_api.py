@@ -241,3 +241,13 @@ def test_a_setting_that_is_none_is_one_clear_error() -> None:
 def test_every_public_name_is_there() -> None:
     for name in dividemix.__all__:
         assert getattr(dividemix, name) is not None
+
+
+def test_a_run_that_exists_hides_no_other_mistake(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("data: toy.npz")
+    data = save_toy(tmp_path)
+    with pytest.raises(InputError, match=r"weights is 'nowhere\.pth': no such file"):
+        dividemix.train(data, out=tmp_path / "run", weights="nowhere.pth")
+    with pytest.raises(InputError, match="has a run already"):
+        dividemix.train(data, out=tmp_path / "run")

@@ -15,8 +15,9 @@ from dividemix.display import say, watch
 from dividemix.engine.processes import joined, rank
 from dividemix.errors import InputError
 from dividemix.nets.given import net_name
+from dividemix.planning.check_job import check_job
 from dividemix.planning.job import JOB_FIELDS
-from dividemix.planning.plan import make_plan
+from dividemix.planning.plan import make_draft, make_plan
 from dividemix.report.of_run import write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
@@ -101,6 +102,8 @@ def train(
             followed = follow()
             assert followed is not None
             return followed
+        if source is None:
+            check_job(make_draft(given, preset=preset, minutes=minutes).job)
         if out is not None:
             refuse_existing(out, overwrite=overwrite)  # before the data is read, which may take minutes
         plan = make_plan(given, preset=preset, minutes=minutes, source=source, began=began)

@@ -209,3 +209,45 @@ def test_a_mistake_is_reported_in_one_line_and_changes_nothing(
     common = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
     line = fail(capsys, ["train", *common, *make(tmp_path), "--out", "run"])
     assert re.search(message, line), line
+
+
+# Words of a command whose --out has a run: what is wrong otherwise must be said first, as it is without that run.
+BESIDES_THE_RUN = [
+    ["--test", "nowhere.npz"],
+    ["--test", "toy.npz"],
+    ["--method", "reweight", "--trusted", "nowhere.npz"],
+    ["--weights", "nowhere.pth"],
+    ["--weights", "toy.npz", "--pretrained", "true"],
+    ["--net", "nonsense"],
+    ["--net", "nowhere.module:net"],
+    ["--device", "nonsense"],
+    ["--noise", "symmetrical:0.5"],
+    ["--noise", "symmetric:2"],
+    ["--noise", "matrix:nowhere.csv"],
+    ["--noise", "file:nowhere.json"],
+    ["--noise", "human:worst"],
+    ["--noise", "open_set:0.3:nowhere"],
+    ["--labels", "nowhere.npy"],
+    ["--root", "nowhere"],
+    ["--image_root", "nowhere"],
+    ["--image_size", "32"],
+    ["--encoder", "nonsense:model"],
+    ["--text_column", "text", "--features_column", "vector"],
+    ["--annotators", "a,b"],
+    ["--method", "reweight", "--kernels", "own"],
+    ["--compile", "always", "--sync_batchnorm", "true"],
+    ["--compile", "always", "--reproducible", "true"],
+]
+
+
+@pytest.mark.parametrize("preset", ["default", "fashion"])
+@pytest.mark.parametrize("words", BESIDES_THE_RUN, ids=" ".join)
+def test_a_run_that_exists_hides_no_other_mistake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], preset: str
+) -> None:
+    """The user removed the run, and only then read what else was wrong. The oracle is the same without the run."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text("data: toy.npz")
+    command = ["train", "toy.npz", "--preset", preset, *words]
+    assert fail(capsys, [*command, "--out", "run"]) == fail(capsys, [*command, "--out", "new"])
+    assert "run has a run already" in fail(capsys, ["train", "toy.npz", "--preset", preset, "--out", "run"])

@@ -156,22 +156,22 @@ def _planned(request: dict[str, Any], arguments: argparse.Namespace, *, several:
     if draft.job.settings.reproducible:
         limit_arithmetic()
     planned = placed(draft)
+    if not planned.resumes and not arguments.print_config:
+        _check(draft.job)
+        _refuse_existing(planned.out, arguments)  # before the data is read, which may take minutes
     if planned.resumes or draft.preset != DEFAULT:
         return planned
     if not arguments.print_config:
-        _check_data(draft.job)
-        _refuse_existing(planned.out, arguments)  # before the data is read, which may take minutes
         _say_reading(draft.job.data)
     # A file that turns out to have vectors is trained by another method than the draft's, which its name says.
     return placed(make_plan(request, preset=arguments.preset, minutes=arguments.minutes))
 
 
-def _check_data(job: Job) -> None:
-    """Raise InputError if the data is a path that does not exist: no other error should hide a mistyped name."""
-    from dividemix.data.readers import check_exists
+def _check(job: Job) -> None:
+    """Raise InputError for what is wrong before data is read: that a run exists must not hide a mistake."""
+    from dividemix.planning.check_job import check_job
 
-    if job.data not in BUILT_IN:
-        check_exists(job.data)
+    check_job(job)
 
 
 def _say_reading(data: str) -> None:

@@ -32,10 +32,7 @@ def human_labels(
     The file is in `root`, or in its folder `data`. Raises InputError if there are no such labels, the file is missing
     or damaged, or its true labels are not those of the images.
     """
-    if data not in VARIANTS:
-        raise InputError(f"noise human:{variant}: exists for {' and '.join(VARIANTS)} only, not for {data}")
-    if variant not in VARIANTS[data]:
-        raise InputError(f"noise human:{variant}: for {data} use human:{', human:'.join(VARIANTS[data])}")
+    check_variant(data, variant)
     name, num_classes = _FILES[data]
     path = _find(name, root)
     found = read_plain_pickle(_pickle_in(path), str(path), "file of human labels")
@@ -71,3 +68,11 @@ def _pickle_in(path: Path) -> bytes:
     except Exception as error:  # zipfile raises many kinds of errors for damaged files
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:150]
         raise InputError(f"{path}: damaged, or not an official file of human labels: {reason}") from error
+
+
+def check_variant(data: str, variant: str) -> None:
+    """Raise InputError unless people gave such labels to the images of the data set."""
+    if data not in VARIANTS:
+        raise InputError(f"noise human:{variant}: exists for {' and '.join(VARIANTS)} only, not for {data}")
+    if variant not in VARIANTS[data]:
+        raise InputError(f"noise human:{variant}: for {data} use human:{', human:'.join(VARIANTS[data])}")

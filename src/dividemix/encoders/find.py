@@ -18,7 +18,7 @@ from dividemix.encoders import (
 )
 from dividemix.encoders.encoder import Encoder, ImageEncoder
 from dividemix.errors import InputError
-from dividemix.foreign import PACKAGES, is_foreign
+from dividemix.foreign import PACKAGES, import_foreign, is_foreign
 
 SOURCES: dict[str, Callable[[str, str, str], Encoder]] = {
     "timm": timm_models.load,
@@ -38,13 +38,11 @@ def find_encoder(name: str, device: torch.device | str = "cpu", image_size: int 
     Raises:
         InputError: if there is no such encoder, or it cannot be loaded: what to install, or which file to give.
     """
+    check_name(name)
     if is_foreign(name):
         encoder = foreign_function.load(name)
     else:
         source, _, model = name.partition(":")
-        if source not in SOURCES or not model:
-            known = ", ".join(f"{one}:MODEL" for one in SOURCES)
-            raise InputError(f"unknown encoder {name!r}: use {known}, or your own as package.module:function")
         model, _, weights = model.partition("=")
         encoder = SOURCES[source](model, weights, name)
     if isinstance(encoder, ImageEncoder) and image_size is not None:
@@ -52,3 +50,13 @@ def find_encoder(name: str, device: torch.device | str = "cpu", image_size: int 
     if isinstance(encoder, nn.Module):
         encoder.to(device)
     return encoder
+
+
+def check_name(name: str) -> None:
+    """Raise InputError unless the name is of a source and its model, or of your own function, which is imported."""
+    source, _, model = name.partition(":")
+    if is_foreign(name):
+        import_foreign("encoder", name)
+    elif source not in SOURCES or not model:
+        known = ", ".join(f"{one}:MODEL" for one in SOURCES)
+        raise InputError(f"unknown encoder {name!r}: use {known}, or your own as package.module:function")

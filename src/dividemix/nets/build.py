@@ -29,7 +29,7 @@ def build_net(s: NetSettings, *, num_classes: int, image_shape: tuple[int, ...],
     in_features= (for vectors) that its signature names. Raises InputError if there is no such net, or it does not give
     one logit per class for these samples.
     """
-    factory = _find_factory(s.net)
+    factory = find_factory(s.net)
     offered: dict[str, Any] = {"width": s.net_width, "final_norm": s.final_norm}
     if len(image_shape) == 1:
         offered["in_features"], other = image_shape[0], "in_channels"
@@ -67,7 +67,7 @@ def build_net(s: NetSettings, *, num_classes: int, image_shape: tuple[int, ...],
 _TAKES = {"in_features": "vectors", "in_channels": "images"}
 
 
-def _find_factory(name: str) -> Callable[..., nn.Module]:
+def find_factory(name: str) -> Callable[..., nn.Module]:
     """The factory of the net of that name. Raises InputError if there is none."""
     if name in NETS:
         return NETS[name]

@@ -128,6 +128,8 @@ class Job(Settings):
         needed, given = find_method(self.method).settings, type(self.settings)
         if given is not needed:
             raise InputError(f"settings are {given.__name__}: method {self.method} needs {needed.__name__}")
+        if self.weights and self.pretrained:
+            raise InputError("pretrained and weights are both given: choose one of them")
         if self.finetune and not (self.encoder or "").partition("transformers:")[2]:
             raise InputError("finetune needs an encoder of texts that can train: set encoder to transformers:MODEL")
 

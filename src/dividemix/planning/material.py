@@ -18,10 +18,11 @@ from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
-from dividemix.data.readers import is_table, read_source, with_samples_of
+from dividemix.data.readers import check_exists, is_table, source_reader, with_samples_of
 from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
 from dividemix.data.votes import Votes
 from dividemix.encoders.encoder import Encoder
+from dividemix.encoders.tfidf import NAME as TFIDF
 from dividemix.encoders.tokens import is_tokens
 from dividemix.engine.divided_reading import divided_reading
 from dividemix.errors import InputError
@@ -115,17 +116,30 @@ class Material:
 
 def read(job: Job, *, large_size: int = LARGE) -> Source:
     """The job's data, without noise; large images get `large_size` if the job has no image_size."""
+    check_reading(job)  # before an encoder is loaded
+    encoder = encoder_of(job)
+    return prepared(_reader(job, image_side(encoder, large_size) if encoder else large_size)(), job, encoder)
+
+
+def check_reading(job: Job) -> None:
+    """Raise InputError for what can be seen to be wrong with the job's data before it is read."""
     if job.image_root is not None and not any(map(is_table, (job.data, job.test, job.trusted))):
         raise InputError(
             f"image_root {job.image_root} has no meaning for {job.data}, which is not a table: leave it out"
         )
-    encoder = encoder_of(job)
-    source = read_source(
+    _reader(job, LARGE)
+    if job.trusted is not None:
+        check_exists(job.trusted, "trusted")
+
+
+def _reader(job: Job, large_size: int) -> Callable[[], Source]:
+    """What reads the job's data."""
+    return source_reader(
         job.data,
         None if job.root is None else Path(job.root),
         test=job.test,
-        image_size=None if encoder else job.image_size,
-        large_size=image_side(encoder, large_size) if encoder else large_size,
+        image_size=None if job.encoder_name not in (None, TFIDF) else job.image_size,
+        large_size=large_size,
         features_column=job.features_column,
         text_column=job.text_column,
         row_columns=row_columns_of(job),
@@ -136,7 +150,6 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
         annotator_column=job.annotator_column,
         **_columns(job),
     )
-    return prepared(source, job, encoder)
 
 
 def prepared(source: Source, job: Job, encoder: Encoder | None = None) -> Source:

@@ -33,12 +33,7 @@ def prepare(
 
     Unless `to_train`, nets are not compiled and use torch's kernels. Raises InputError if the job or its data is wrong.
     """
-    method = find_method(job.method)
-    if method.needs_trusted and job.trusted is None:  # refused before minutes are spent on reading data
-        raise InputError(f"method {job.method} needs samples with trusted labels: name them by trusted")
-    device = choose_device(job.settings.device)
-    if job.settings.reproducible:
-        _require_reproducible(job.settings, device)
+    method, device = find_method(job.method), checked_device(job)
     material = gather(job, device, source, noise)
     shape, num_classes = material.shape, len(material.classes)
     num_samples = len(material.train.labels)
@@ -56,6 +51,26 @@ def prepare(
     return job, material, state
 
 
+def checked_device(job: Job) -> torch.device:
+    """The job's device. Raises InputError if the job lacks trusted labels, or its settings exclude each other."""
+    method, s = find_method(job.method), job.settings
+    if method.needs_trusted and job.trusted is None:
+        raise InputError(f"method {job.method} needs samples with trusted labels: name them by trusted")
+    _refuse_contradictions(method, s)
+    device = choose_device(s.device)
+    if s.reproducible:
+        _require_reproducible(s, device)
+    return device
+
+
+def _refuse_contradictions(method: Method, s: MethodSettings) -> None:
+    """Raise InputError if settings of the machine exclude each other, or the method excludes one."""
+    if method.double_backward and s.kernels == "own":
+        raise InputError("kernels is own, but the method needs second derivatives: set kernels to torch, or to auto")
+    if s.sync_batchnorm and s.compile == "always":
+        raise InputError("compile is always: it cannot be used with sync_batchnorm; leave it out")
+
+
 def with_kernels(
     method: Method,
     s: MethodSettings,
@@ -66,8 +81,7 @@ def with_kernels(
     device: torch.device,
 ) -> MethodSettings:
     """The settings with `auto` kernels replaced by the faster. Raises InputError if `own` ones cannot be used."""
-    if method.double_backward and s.kernels == "own":
-        raise InputError("kernels is own, but the method needs second derivatives: set kernels to torch, or to auto")
+    _refuse_contradictions(method, s)
     if method.double_backward or s.reproducible or s.kernels == "torch":
         return replace(s, kernels="torch")
     shape = net_shape(shape, s)
@@ -94,6 +108,7 @@ def start(
     net does not fit.
     """
     found, shape = find_method(method), net_shape(shape, s)
+    _refuse_contradictions(found, s)
     nets = [_build(s, k, num_classes=num_classes, shape=shape, device=device) for k in range(found.num_nets(s))]
     if to_train and s.kernels == "own":
         choose_kernels("own", nets[0], shape, s.batch_size)  # raises if they cannot be used
@@ -102,8 +117,6 @@ def start(
     is_long = (
         s.compile == "auto" and not s.reproducible and _is_long(nets[0], s, len(nets), shape, len(sets.train.labels))
     )
-    if s.sync_batchnorm and s.compile == "always":
-        raise InputError("compile is always: with sync_batchnorm networks cannot be compiled; leave one of them out")
     if to_train and not found.double_backward and not s.sync_batchnorm and (s.compile == "always" or is_long):
         for net in nets:
             compile_net(net)

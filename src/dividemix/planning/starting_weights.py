@@ -5,7 +5,6 @@ from pathlib import Path
 
 from torch import nn
 
-from dividemix.errors import InputError
 from dividemix.nets.packages import packaged_weights
 from dividemix.nets.weights import WeightsReport, load_weights, take_weights
 from dividemix.planning.job import Job
@@ -16,8 +15,6 @@ def load_starting_weights(job: Job, nets: Sequence[nn.Module], shape: tuple[int,
 
     Raises InputError if the weights cannot be had, or do not fit.
     """
-    if job.weights and job.pretrained:
-        raise InputError("pretrained and weights are both given: choose one of them")
     if job.weights:
         first, *_ = [load_weights(net, Path(job.weights)) for net in nets]
         return first

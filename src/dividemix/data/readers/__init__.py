@@ -36,7 +36,12 @@ from dividemix.errors import InputError
 from dividemix.meant import nearest, nearest_path
 
 
-def read_source(
+def read_source(data: str, root: Path | None = None, **options: Any) -> Source:
+    """Read data: what `source_reader` takes. Raises InputError, naming what is unknown, missing or wrong."""
+    return source_reader(data, root, **options)()
+
+
+def source_reader(
     data: str,
     root: Path | None = None,
     *,
@@ -54,16 +59,16 @@ def read_source(
     annotators: str | None = None,
     annotator_column: str | None = None,
     memory_gb: float = 4.0,
-) -> Source:
-    """Read a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or your own data.
+) -> Callable[[], Source]:
+    """The reader of a built-in data set (a name in `BUILT_IN`) from its files in or at `root`, or of your own data.
 
     Your own data is a folder with a subfolder for each class, or a .csv, .tsv, .parquet, .npz, .npy, .arrow or .feather
     file, or shards: .tar files, or a folder of .tar or .parquet files; `test` is another folder or file. `image_size`
     and `large_size` are for image files (see `common_size`), `memory_gb` also limits the arrays of an .npz file. The
     columns, and `image_root`, which paths start from, are for tables; so are `annotators` (a column for each, a,b,c)
     and `annotator_column` (a row for each vote). With `row_columns`, the rows of a table are the samples. `labels`
-    and `test_labels` are files of the labels of an .npy file. Raises InputError, naming what is unknown, missing or
-    wrong.
+    and `test_labels` are files of the labels of an .npy file. Raises InputError for what can be seen to be wrong before
+    any data is read.
     """
     check_image_size(image_size)
     if data not in BUILT_IN:
@@ -89,35 +94,38 @@ def read_source(
         row_columns=row_columns,
         memory_gb=memory_gb,
     )
-    source: Source
-    if built_in is not None and built_in.lister is not None:
-        source = resolve_name(built_in.reader)(root, image_size)
-    elif built_in is not None or arrays is not None:
-        if image_size is not None:
-            raise InputError(
-                f"image_size {image_size} has no meaning for {data}, whose samples are arrays: leave it out"
-            )
-        source = arrays() if built_in is None and arrays is not None else resolve_name(BUILT_IN[data].reader)(root)
-    else:
-        votes = {} if given_votes is None else {"votes": given_votes}
-        train, own_test = _listings(data, **columns, **votes)
-        source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
-        if own_test is not None:
-            source = with_test(source, own_test, memory_gb=memory_gb)
-    if test is None:
-        return source
-    if source.test_images is not None:
-        raise InputError(f"test {test} is a second test set: {data} has its own; leave it out")
-    return with_samples_of(
-        source,
-        test,
-        features_column=features_column,
-        text_column=text_column,
-        row_columns=row_columns,
-        labels=test_labels,
-        memory_gb=memory_gb,
-        **columns,
-    )
+    is_listed = arrays is None if built_in is None else built_in.lister is not None
+    if not is_listed and image_size is not None:
+        raise InputError(f"image_size {image_size} has no meaning for {data}, whose samples are arrays: leave it out")
+
+    def read() -> Source:
+        source: Source
+        if built_in is not None:
+            source = resolve_name(built_in.reader)(root, *([image_size] if is_listed else []))
+        elif arrays is not None:
+            source = arrays()
+        else:
+            votes = {} if given_votes is None else {"votes": given_votes}
+            train, own_test = _listings(data, **columns, **votes)
+            source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
+            if own_test is not None:
+                source = with_test(source, own_test, memory_gb=memory_gb)
+        if test is None:
+            return source
+        if source.test_images is not None:
+            raise InputError(f"test {test} is a second test set: {data} has its own; leave it out")
+        return with_samples_of(
+            source,
+            test,
+            features_column=features_column,
+            text_column=text_column,
+            row_columns=row_columns,
+            labels=test_labels,
+            memory_gb=memory_gb,
+            **columns,
+        )
+
+    return read
 
 
 def with_samples_of(

@@ -1,0 +1,38 @@
+"""What can be seen to be wrong with a new job before its data is read, which may take minutes."""
+
+from pathlib import Path
+
+from dividemix.data.builtin import BUILT_IN
+from dividemix.data.human_labels import check_variant
+from dividemix.data.noise import parse_noise
+from dividemix.data.readers import check_exists
+from dividemix.encoders.find import check_name
+from dividemix.encoders.tfidf import NAME as TFIDF
+from dividemix.errors import InputError
+from dividemix.nets.build import find_factory
+from dividemix.planning.job import Job
+from dividemix.planning.material import check_reading
+from dividemix.planning.prepare import checked_device
+
+
+def check_job(job: Job) -> None:
+    """Raise InputError if a file is missing, or a setting has a value that no data would suit."""
+    check_reading(job)
+    _check_noise(job)
+    if job.encoder_name not in (None, TFIDF):
+        check_name(str(job.encoder_name))
+    if not job.finetune:  # otherwise the net is chosen by the encoder
+        find_factory(job.settings.net)
+    if job.weights is not None and not Path(job.weights).is_file():
+        raise InputError(f"weights is {job.weights!r}: no such file")
+    checked_device(job)
+
+
+def _check_noise(job: Job) -> None:
+    spec = parse_noise(job.noise)
+    if spec.path is not None and not spec.path.is_file():
+        raise InputError(f"noise is {job.noise!r}: {spec.path} cannot be read: no such file")
+    if spec.kind == "human":
+        check_variant(job.data, spec.of)
+    if spec.kind == "open_set" and spec.of not in BUILT_IN:
+        check_exists(spec.of)
