@@ -35,6 +35,9 @@ def test_two_runs_as_tables_as_json_and_as_a_page(capsys: pytest.CaptureFixture[
 
 def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "toy.npz: not a run directory" in fail(capsys, ["compare", "toy.npz", "x"])
+    assert "--out is x.pdf: a .html or .htm file is written: change the extension" in fail(
+        capsys, ["compare", "a", "b", "--out", "x.pdf"]
+    )
     assert "--out is no/x.html: it must be a file in an existing" in fail(
         capsys, ["compare", "a", "b", "--out", "no/x.html"]
     )

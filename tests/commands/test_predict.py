@@ -131,6 +131,8 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp
         (["run", "photos", "--device", "abacus"], "device 'abacus'"),
         (["run", "photos", "--out", "no/where.csv"], "it must be a file in an existing folder"),
         (["run", "photos", "--out", "photos"], "it must be a file in an existing folder"),
+        (["run", "photos", "--out", "p.xlsx"], "--out is p.xlsx: a .csv file is written: change the extension"),
+        (["nowhere", "photos", "--out", "p"], "--out is p: a .csv file is written: change the extension"),
         (["run", "run/model/config.json", "--out", "out.csv"], "none of the 1 images can be read"),
     ],
 )

@@ -12,6 +12,7 @@ from dividemix.errors import InputError
 from dividemix.methods import find_method
 from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.methods.method import MethodSettings
+from dividemix.methods.reweight import ReweightSettings
 from dividemix.methods.robust import RobustSettings
 from dividemix.planning.job import JOB_FIELDS, PLACES, Job, read_settings
 from dividemix.settings import fields_of
@@ -27,7 +28,8 @@ JOBS = [
         settings=MethodSettings(),
     ),
     Job(data="a", root="-r", noise="file:-a=b c.json", test="--data"),  # values that look like flags
-    Job(data="a", trusted="b/c.npz", method="robust", settings=RobustSettings(division="per_class", epochs=7)),
+    Job(data="a", method="robust", settings=RobustSettings(division="per_class", epochs=7)),
+    Job(data="a", trusted="b/c.npz", method="reweight", settings=ReweightSettings(warmup_share=0.2, epochs=7)),
     *(Job(data=word) for word in ("null", "1e5", "yes", "- a", "a: b", "a #b", " a ", "a\nb", "'", "日本.npz", "[x]")),
     Job(
         data="d.npz",

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dividemix.errors import InputError, counted
+from dividemix.commands.out_file import check_out
+from dividemix.errors import counted
 from dividemix.runs.unfinished import named_run
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ def add(compare: argparse.ArgumentParser) -> None:
 
 def _compare(arguments: argparse.Namespace) -> int:
     out: Path | None = arguments.out
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise InputError(f"out is {out}: it must be a file in an existing folder")
+    check_out(out, ".html", ".htm")
 
     from dividemix.runs.comparison import compare
 

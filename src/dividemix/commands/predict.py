@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dividemix.commands.out_file import check_out
 from dividemix.data.spreadsheet import as_field
 from dividemix.errors import InputError, counted
 from dividemix.runs.unfinished import named_run
@@ -39,7 +40,7 @@ def add(predict: argparse.ArgumentParser) -> None:
     predict.add_argument("--features_column", metavar="NAME", help=column)
     text = "the column of texts in a .csv, .tsv, .jsonl or .parquet file; the lines of a .txt file need none"
     predict.add_argument("--text_column", metavar="NAME", help=text)
-    predict.add_argument("--out", metavar="FILE", type=Path, help="the CSV file to write [standard output]")
+    predict.add_argument("--out", metavar="FILE", type=Path, help="the .csv file to write [standard output]")
     predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time [256]")
     predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute [auto]")
     predict.add_argument("--trust_net", action="store_true", help="run the code of the run's own net, if you trust it")
@@ -51,8 +52,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     from dividemix.model.model import Model
 
     out: Path | None = arguments.out
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise InputError(f"out is {out}: it must be a file in an existing folder")
+    check_out(out, ".csv")
     for place in arguments.samples:
         if not place.exists():
             raise InputError(f"{place}: no such file or folder")
