@@ -33,4 +33,4 @@ def test_a_run_without_test_images_is_told_what_to_do(capsys: pytest.CaptureFixt
         np.savez("bare.npz", x_train=arrays["x_train"], y_train=arrays["y_train"])
     succeed("bare.npz", *QUICK[1:], "--out", "run")
     line = fail(capsys, ["evaluate", "run"])
-    assert "run: the run has no test images: train with --test DATA to have some; dividemix predict run DATA" in line
+    assert "run: the run has no test images: give labelled ones by --test DATA; dividemix predict run DATA" in line

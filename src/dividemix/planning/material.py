@@ -148,7 +148,7 @@ def _reader(job: Job, large_size: int) -> Callable[[], Source]:
         memory_gb=job.memory_gb,
         annotators=job.annotators,
         annotator_column=job.annotator_column,
-        **_columns(job),
+        **columns_of(job),
     )
 
 
@@ -175,7 +175,7 @@ def row_columns_of(job: Job) -> RowColumns | None:
     )
 
 
-def _columns(job: Job) -> dict[str, Any]:
+def columns_of(job: Job) -> dict[str, Any]:
     """What the job says of tables."""
     image_root = None if job.image_root is None else Path(job.image_root)
     return {"path_column": job.path_column, "label_column": job.label_column, "image_root": image_root}
@@ -291,7 +291,7 @@ def _read_trusted(job: Job, source: Source) -> Labelled | None:
     bare = dataclasses.replace(source, test_images=None, test_labels=None)
     try:
         whole = with_samples_of(
-            bare, job.trusted, features_column=job.features_column, memory_gb=job.memory_gb, **_columns(job)
+            bare, job.trusted, features_column=job.features_column, memory_gb=job.memory_gb, **columns_of(job)
         )
     except InputError as error:
         raise InputError(f"trusted is {job.trusted!r}: {str(error).removeprefix(f'{job.trusted!r}: ')}") from error

@@ -31,7 +31,7 @@ from dividemix.data.readers.table import list_table
 from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.readers.vote_columns import VoteColumns
 from dividemix.data.remote_files import is_remote
-from dividemix.data.source import Source
+from dividemix.data.source import Source, kind_of
 from dividemix.errors import InputError
 from dividemix.meant import nearest, nearest_path
 
@@ -168,6 +168,8 @@ def with_samples_of(
     samples, numbers = other.test_images, other.test_labels
     if samples is None or numbers is None:
         samples, numbers = other.train_images, other.train_labels
+    if (kind := kind_of(samples)) != source.kind:
+        raise InputError(f"{data}: has {kind}, but the training samples are {source.kind}")
     number = numbered([other.classes[label] for label in numbers], source.classes, f"{data}: test labels")
     return dataclasses.replace(source, test_images=samples, test_labels=number)
 
