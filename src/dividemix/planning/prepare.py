@@ -68,7 +68,7 @@ def _refuse_contradictions(method: Method, s: MethodSettings) -> None:
     if method.double_backward and s.kernels == "own":
         raise InputError("kernels is own, but the method needs second derivatives: set kernels to torch, or to auto")
     if s.sync_batchnorm and s.compile == "always":
-        raise InputError("compile is always: it cannot be used with sync_batchnorm; leave it out")
+        raise InputError("compile is always: with sync_batchnorm networks cannot be compiled; leave one of them out")
 
 
 def with_kernels(
