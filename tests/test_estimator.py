@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine, make_blobs, make_moons
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, ParameterGrid, cross_val_score
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -225,10 +225,28 @@ def test_pipelines_cross_validation_and_grids_take_it() -> None:
     assert search.best_params_["dividemixclassifier__lr"] == 0.02
 
 
+@pytest.mark.parametrize(
+    ("grid", "nets"),
+    [
+        ({"lr": [0.01, 0.02, 0.05]}, ["MLP", "MLP"]),
+        ({"lambda_u": [0.0, 25.0]}, ["MLP", "MLP"]),
+        ({"batch_size": [16, 32]}, ["MLP", "MLP"]),
+        ({"epochs": [None, 2]}, ["Fourier"]),
+        ({"net_width": [None, 16, 64]}, ["Fourier"]),
+    ],
+)
+def test_all_points_of_a_grid_train_by_one_method(grid: dict[str, list[Any]], nets: list[str]) -> None:
+    """A value that is that of the default is a value, too: lr=0.02 trained another method than lr=0.01."""
+    X, y = blobs(30)
+    for point in ParameterGrid(grid):
+        fitted = clone(LINEAR).set_params(**{"epochs": 2, **point}).fit(X, y)
+        assert [type(net).__name__ for net in fitted.nets_] == nets, point
+
+
 def test_a_grid_over_epochs(capsys: pytest.CaptureFixture[str]) -> None:
     """Warm-up that was not given follows the epochs: fewer than its former default of 5 raised an error."""
     X, y = blobs(30)
-    classifier = DivideMixClassifier(net_width=4, device="cpu", random_state=0)
+    classifier = DivideMixClassifier(method="robust", net_width=4, device="cpu", random_state=0)
     search = GridSearchCV(classifier, {"epochs": [1, 2, 3, 7]}, cv=2, error_score="raise").fit(X, y)
     assert all(np.isfinite(search.cv_results_["mean_test_score"]))
     for epochs, warmup in ((3, 1), (np.int64(12), 2), (30, 5)):

@@ -53,42 +53,48 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Images: two networks divide the samples, by losses and predictions, into those that keep their label and those that
     get a new one. Each trains on the other's division. Settings of the method that are not parameters here are those of
-    the preset `default`. It trains on vectors, too, as soon as you change a parameter that only it has.
+    the preset `default`.
+
+    Parameters of these networks are None unless you give a value. As soon as you give one, whatever it is, the networks
+    train on vectors, too. So all points of a grid train by the same method, unless the grid has None or `method`.
 
     Parameters
     ----------
     method : str or None, default=None
-        The method by name (docs/methods.md). None is that of the preset `default`, for vectors or for images as above.
+        The method by name (docs/methods.md). None is "robust_vectors" for vectors and "robust" for images, or "robust"
+        for both if a parameter from `warmup_epochs` to `alpha`, apart from `net_width`, has a value.
     epochs : int or None, default=None
         Number of epochs, including warm-up. None is 16 for the linear layer, and 30 for networks.
     warmup_epochs : int or None, default=None
         Epochs of ordinary training before the first division. None is a sixth of the epochs, 1 to 5.
-    batch_size : int, default=32
+    batch_size : int or None, default=None
         Labeled samples, and as many unlabeled ones, in a step; fewer if this is more than a quarter of the samples.
-    lr : float, default=0.02
-        Learning rate of SGD; it falls to zero along a cosine.
+        None is 32.
+    lr : float or None, default=None
+        Learning rate of SGD; it falls to zero along a cosine. None is 0.02.
     net : str, torch.nn.Module, callable or None, default=None
         The network: by name, as package.module:function, as a module whose copies are trained, or as a function of
         num_classes that makes one. None is "linear" for vectors, or "fourier" for at most 128 features, or "mlp" if
         another method trains on them; and "small_cnn" for images.
     net_width : int or None, default=None
-        Units of a hidden layer, or channels of the first stage. None is 64 for vectors, 512 for "fourier", 16 for
-        images.
-    noise_std : float, default=0.1
+        Random waves of "fourier", units of a hidden layer, or channels of the first stage. None is 512 for "fourier",
+        64 for other networks on vectors, 16 for images. "linear" has no width.
+    noise_std : float or None, default=None
         Standard deviation of the Gaussian noise that makes a view of a vector, as a multiple of each feature's own.
-        Images are shifted at random instead.
-    lambda_u : float, default=25.0
-        Weight of the loss on unlabeled samples at 50 % estimated noise or more; it is smaller below, 0 up to 25 %.
-    lambda_r : float, default=0.0
+        Images are shifted at random instead. None is 0.1.
+    lambda_u : float or None, default=None
+        Weight of the loss on unlabeled samples at 50 % estimated noise or more; it is smaller below, 0 up to 25 %. None
+        is 25.
+    lambda_r : float or None, default=None
         Weight of the regulariser that pushes predictions towards equally frequent classes. 1 helps against heavy
-        noise if the classes are equally frequent.
-    clean_threshold : float, default=0.5
-        Clean probability from which a sample keeps its label. It is higher than the preset's, since small networks
-        memorise wrong labels of few samples, which makes these labels look plausible.
-    division : {"global", "per_class"}, default="global"
-        Whether losses are compared among all samples or among samples with the same given label.
-    alpha : float, default=0.5
-        Parameter of mixup's Beta distribution.
+        noise if the classes are equally frequent. None is 0.
+    clean_threshold : float or None, default=None
+        Clean probability from which a sample keeps its label. None is 0.5. It is higher than the preset's, since small
+        networks memorise wrong labels of few samples, which makes these labels look plausible.
+    division : {"global", "per_class"} or None, default=None
+        Whether losses are compared among all samples or among samples with the same given label. None is "global".
+    alpha : float or None, default=None
+        Parameter of mixup's Beta distribution. None is 0.5.
     random_state : int, RandomState or None, default=None
         An int makes training repeatable.
     device : str, default="auto"
@@ -150,16 +156,16 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method: str | None = None,
         epochs: int | None = None,
         warmup_epochs: int | None = None,
-        batch_size: int = 32,
-        lr: float = 0.02,
+        batch_size: int | None = None,
+        lr: float | None = None,
         net: Any = None,
         net_width: int | None = None,
-        noise_std: float = 0.1,
-        lambda_u: float = 25.0,
-        lambda_r: float = 0.0,
-        clean_threshold: float = 0.5,
-        division: str = "global",
-        alpha: float = 0.5,
+        noise_std: float | None = None,
+        lambda_u: float | None = None,
+        lambda_r: float | None = None,
+        clean_threshold: float | None = None,
+        division: str | None = None,
+        alpha: float | None = None,
         random_state: Any = None,
         device: str = "auto",
         verbose: bool = False,
@@ -189,7 +195,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"y has one class, {self.classes_[0]!r}: it must have at least two")
-        if not (isinstance(self.noise_std, Real) and 0 <= self.noise_std < math.inf):
+        if self.noise_std is not None and not (isinstance(self.noise_std, Real) and 0 <= self.noise_std < math.inf):
             raise InputError(f"noise_std is {self.noise_std!r}: it must be a finite number >= 0")
         self.input_shape_ = shape or rows.shape[1:]
         self.mean_, self.std_ = pixel_statistics(rows.reshape(-1, *shape)) if shape else feature_statistics(rows)
@@ -243,15 +249,14 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "compile": "never",
             "kernels": "torch",  # a pickle of the nets must load on machines without a compiler
         }
-        defaults = type(self)().get_params(deep=False)
-        changed = {name: value for name, value in given.items() if value != defaults[name]}
+        changed = {name: value for name, value in given.items() if value is not None}
         if len(self.input_shape_) == 1 and (method := self._method_for_vectors(changed)):
             chosen = as_settings(for_vectors(method, self.input_shape_[0]))
             return make_draft(fixed | chosen | changed, preset=DEFAULT).job
         del given["noise_std"]
         if given["method"] is None:
             del given["method"]
-        chosen = as_settings(net_for(self.input_shape_)) | {"epochs": 30}
+        chosen = _OF_NETWORKS | as_settings(net_for(self.input_shape_)) | {"epochs": 30}
         given |= fixed | {name: value for name, value in chosen.items() if given[name] is None}
         if given["warmup_epochs"] is None:
             del given["warmup_epochs"]
@@ -265,17 +270,18 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @staticmethod
     def _method_for_vectors(changed: dict[str, Any]) -> str | None:
-        """The preset's method for vectors, unless another is named or a parameter of the networks is changed."""
+        """The preset's method for vectors, unless another is named or a parameter of the networks is given."""
         method = method_for_vectors({})
         if "method" in changed:
             return method if changed["method"] == method else None
-        return method if changed.keys() <= {"epochs", "device"} else None
+        return method if changed.keys() <= {"epochs", "net_width", "device"} else None
 
     def _data(self, rows: NDArray[Any], labels: NDArray[np.int64], device: torch.device) -> ArrayData | FeatureData:
         """Rows (n, n_features_in_) in the form that the networks read."""
         common: dict[str, Any] = {"mean": self.mean_, "std": self.std_, "device": device}
         if len(self.input_shape_) == 1:
-            return FeatureData(rows, labels, noise_std=self.noise_std, **common)
+            noise_std = _NOISE_STD if self.noise_std is None else self.noise_std
+            return FeatureData(rows, labels, noise_std=noise_std, **common)
         padding = max(1, round(min(self.input_shape_[:2]) / 12))
         return ArrayData(rows.reshape(-1, *self.input_shape_), labels, crop_padding=padding, **common)
 
@@ -290,6 +296,10 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 _FLOATS = (np.float64, np.float32)
+_NOISE_STD = 0.1
+# What None is for the networks.
+_OF_NETWORKS: dict[str, Any] = {"batch_size": 32, "lr": 0.02, "lambda_u": 25.0, "lambda_r": 0.0, "alpha": 0.5}
+_OF_NETWORKS |= {"clean_threshold": 0.5, "division": "global"}
 
 
 def _rows(X: Any) -> tuple[Any, tuple[int, ...]]:
