@@ -70,7 +70,7 @@ def _predict(arguments: argparse.Namespace) -> int:
         num_predicted += 1
         best = int(probs.argmax())
         numbers = (f"{prob:.6g}" for prob in (probs[best], *probs))
-        writer.writerow([*words, as_field(model.classes[best]), *numbers])
+        writer.writerow([*words, as_field(str(model.classes[best])), *numbers])
     if not num_predicted:
         raise InputError(f"none of the {num_skipped} images can be read")
     content = table.getvalue()

@@ -1,13 +1,17 @@
-"""Class names: their natural order, and labels as class numbers."""
+"""Class names: their natural order, labels as class numbers, and names as the labels that a program gave."""
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.errors import InputError
+
+LabelType = Literal["text", "integer", "boolean"]
+"""What labels of a Python program were. Classes have names, which are text, wherever they are stored or shown."""
+Label: TypeAlias = str | int
 
 
 def natural_key(text: str) -> tuple[Any, ...]:
@@ -35,6 +39,32 @@ def label_name(value: Any) -> str | None:
         return printable(str(value).strip()) or None
     except ValueError:  # an integer of thousands of digits
         return None
+
+
+def label_type(labels: Iterable[Any]) -> LabelType:
+    """The type that all labels have, apart from missing ones; text if they have several. 2.0 counts as an integer."""
+    found = {_type_of(label) for label in labels if label_name(label) is not None}
+    return found.pop() if len(found) == 1 else "text"
+
+
+def _type_of(label: Any) -> LabelType:
+    label = label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, bool):
+        return "boolean"
+    is_whole = isinstance(label, int) or (isinstance(label, float) and label.is_integer())
+    return "integer" if is_whole and abs(label) < 2**63 else "text"  # what numpy's integers can have
+
+
+def class_labels(classes: Sequence[str], kind: str) -> tuple[Label, ...]:
+    """The classes as labels of that type, which compare with what a program gave. Raises ValueError if one is not."""
+    if kind == "text":
+        return tuple(classes)
+    values: dict[str, Label] = {"False": False, "True": True}
+    if kind == "integer":
+        values = {name: int(name) for name in classes}
+    if kind not in ("integer", "boolean") or any(str(values.get(name)) != name for name in classes):
+        raise ValueError(f"label_type is {kind!r}, and the classes are {', '.join(classes)[:100]}")
+    return tuple(values[name] for name in classes)
 
 
 def printable(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.classes import check_text
+from dividemix.data.classes import LabelType, check_text
 from dividemix.data.image_files import ImageFiles
 from dividemix.data.subset import limited, long_tailed
 from dividemix.data.table_rows import check_rows, is_rows
@@ -56,6 +56,7 @@ class Source:
     name: str
     """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its extension."""
     classes: tuple[str, ...]  # Names of the C classes
+    label_type: LabelType = "text"  # What labels of a Python program were; predictions have the same type
     train_images: Samples  # (N, H, W, K), or vectors (N, D)
     train_labels: Labels  # (N,): given labels, in [0, C)
     test_images: Samples | None = None

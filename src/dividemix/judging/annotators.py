@@ -45,7 +45,7 @@ def summarise_votes(votes: Votes) -> AnnotatorSummary:
 def _agreement(votes: Votes, labels: NDArray[np.int64], issues: LabelIssues) -> NDArray[np.float64]:
     """(A,): the share of each annotator's votes that equal the labels (N,), which are numbers of the classes."""
     number = {name: position for position, name in enumerate(votes.options)}
-    options = np.array([number.get(name, -2) for name in issues.classes])[labels]  # -2: nobody voted for it
+    options = np.array([number.get(name, -2) for name in issues.names])[labels]  # -2: nobody voted for it
     is_vote = votes.choices >= 0
     same = ((votes.choices == options[:, np.newaxis]) & is_vote).sum(axis=0)
     return np.asarray(same / np.maximum(is_vote.sum(axis=0), 1))

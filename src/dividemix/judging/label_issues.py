@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.classes import Label
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
 from dividemix.errors import InputError
@@ -35,9 +36,9 @@ _TEXT_LENGTH = 300  # characters of a text in label_issues.csv
 class LabelIssues:
     """Arrays in the order of the samples that were used; `order` ranks them, worst first."""
 
-    classes: tuple[str, ...]
+    classes: tuple[Label, ...]  # in the type of the given labels
     paths: tuple[str, ...] | None
-    labels: NDArray[np.int64]  # (N,): as given
+    labels: NDArray[np.int64]  # (N,): as given; positions in `classes`
     pred_probs: NDArray[np.float32]  # (N, C): what the networks predict together
     losses: NDArray[np.float64]  # (K, N): cross-entropy of the given label by each network
     clean_prob: NDArray[np.float64]  # (K, N): each network's probability that the given label is right
@@ -51,9 +52,14 @@ class LabelIssues:
     def __repr__(self) -> str:
         return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes as files and pages have them."""
+        return tuple(map(str, self.classes))
+
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
-        """(N,): the suggested label."""
+        """(N,): the suggested label, a position in `classes`."""
         predicted: NDArray[np.int64] = self.pred_probs.argmax(axis=1)
         return predicted
 
@@ -128,7 +134,7 @@ class LabelIssues:
         """For each class the estimated share of wrong labels among its given ones; None for a class without samples."""
         num_given = np.bincount(self.labels, minlength=len(self.classes)).tolist()
         num_wrong = np.bincount(self.labels[self.is_label_issue], minlength=len(self.classes)).tolist()
-        each = zip(self.classes, num_given, num_wrong, strict=True)
+        each = zip(self.names, num_given, num_wrong, strict=True)
         return {name: wrong / given if given else None for name, given, wrong in each}
 
     @property
@@ -137,10 +143,10 @@ class LabelIssues:
         given = np.bincount(self.labels, minlength=len(self.classes))
         predicted = np.bincount(self.predicted, minlength=len(self.classes))
         is_unlearned = (given >= _OFTEN) & (predicted < _ALMOST_NEVER * given)
-        return tuple(name for name, is_one in zip(self.classes, is_unlearned, strict=True) if is_one)
+        return tuple(name for name, is_one in zip(self.names, is_unlearned, strict=True) if is_one)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The lines of label_issues.csv, worst first."""
+        """The lines of label_issues.csv, worst first; labels in the type of the given ones."""
         is_issue, score = self.is_label_issue, self.label_score
         predicted, predicted_prob = self.predicted, self.pred_probs.max(axis=1)
         wrong_prob = self.calibration.wrong_prob
@@ -161,6 +167,11 @@ class LabelIssues:
                 **({} if self.texts is None else {"text": _shortened(self.texts[i])}),
             }
 
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """The rows as files have them: labels are text."""
+        for row in self.rows():
+            yield row | {name: str(row[name]) for name in ("given_label", "predicted_label")}
+
     def _vote_columns(self, i: int) -> dict[str, Any]:
         """The votes on a sample, and the probability of their consensus, which is the given label."""
         assert self.votes is not None
@@ -178,15 +189,15 @@ class LabelIssues:
         """The text of noise_matrix.csv: how many samples have each given label (line) and believed label (column)."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["given_label", *map(as_field, self.classes)])
+        writer.writerow(["given_label", *map(as_field, self.names)])
         counts = np.rint(self.noise_matrix * len(self.labels)).astype(int)
-        for name, line in zip(self.classes, counts.tolist(), strict=True):
+        for name, line in zip(self.names, counts.tolist(), strict=True):
             writer.writerow([as_field(name), *line])
         return text.getvalue()
 
     def to_parquet(self, path: Path | str) -> None:
         """Write the lines of label_issues.csv to a .parquet file. Raises InputError if pyarrow is missing."""
-        write_parquet(self.rows(), Path(path))
+        write_parquet(self._lines(), Path(path))
 
     def to_csv(self) -> str:
         """The text of label_issues.csv."""
@@ -194,7 +205,7 @@ class LabelIssues:
 
     def csv_blocks(self) -> Iterator[str]:
         """The text of label_issues.csv in blocks of lines, because that of a million samples is long."""
-        rows = self.rows()
+        rows = self._lines()
         block = list(islice(rows, _LINES))
         yield _csv([list(block[0])] if block else [])  # the names of the columns
         while block:
@@ -225,7 +236,7 @@ def find_issues(
     judgement: Judgement,
     labels: NDArray[np.int64],
     *,
-    classes: tuple[str, ...],
+    classes: tuple[Label, ...],
     paths: tuple[str, ...] | None = None,
     rows: NDArray[np.int64] | None = None,
     votes: Votes | None = None,

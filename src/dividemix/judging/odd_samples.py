@@ -105,7 +105,7 @@ def duplicates_csv(issues: "LabelIssues") -> str | None:
         for i in members[place].tolist():
             row = i if issues.sample_rows is None else int(issues.sample_rows[i])
             path = "" if issues.paths is None else as_field(issues.paths[i])
-            labels = [as_field(issues.classes[label]) for label in (issues.labels[i], issues.predicted[i])]
+            labels = [as_field(issues.names[label]) for label in (issues.labels[i], issues.predicted[i])]
             score = f"{odd.near_duplicate_score[i]:.6g}"
             writer.writerow([place + 1, differ[place], row, path, *labels, score])
     return text.getvalue()

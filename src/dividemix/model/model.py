@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from dividemix import atomic
+from dividemix.data.classes import Label, class_labels, label_type
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.readers.pixels import array_or_list, as_image, as_vectors
 from dividemix.data.source import Kind
@@ -58,7 +59,7 @@ class Ensemble(nn.Module):
 class Model:
     """K trained nets and what is needed to use them: the classes, and how a raw sample becomes their input."""
 
-    def __init__(self, nets: Sequence[nn.Module], *, classes: Sequence[str], takes: Input, net: NetSettings):
+    def __init__(self, nets: Sequence[nn.Module], *, classes: Sequence[Label], takes: Input, net: NetSettings):
         self.classes = tuple(classes)
         self.takes = takes
         self.net = net
@@ -76,7 +77,8 @@ class Model:
             "model_type": "dividemix",
             **{name: getattr(self.net, name) for name in fields_of(NetSettings)},
             "num_nets": len(self.ensemble.nets),
-            "classes": list(self.classes),
+            "classes": list(map(str, self.classes)),
+            "label_type": label_type(self.classes),
             "kind": self.kind,
             "preprocessing": self.takes.describe(),
             "versions": {"dividemix": __version__, "torch": torch.__version__},
@@ -178,10 +180,12 @@ class Model:
         parts = [self._probs(samples[start : start + batch_size]) for start in _starts(len(samples), batch_size)]
         return np.concatenate([np.empty((0, len(self.classes)), dtype=np.float32), *parts])
 
-    def predict(self, samples: Any, *, batch_size: int = 256) -> NDArray[np.str_]:
-        """The names (N,) of the most likely classes of what `predict_proba` takes."""
-        best = self.predict_proba(samples, batch_size=batch_size).argmax(axis=1)
-        return np.array([self.classes[k] for k in best.tolist()], dtype=np.str_)
+    def predict(self, samples: Any, *, batch_size: int = 256) -> NDArray[Any]:
+        """The most likely classes (N,) of what `predict_proba` takes, in the type of the labels in training."""
+        predicted: NDArray[Any] = np.array(self.classes)[
+            self.predict_proba(samples, batch_size=batch_size).argmax(axis=1)
+        ]
+        return predicted
 
     def _is_one(self, samples: Any) -> bool:
         """Whether this is one sample: a path, a file's content, a Pillow image, an array of the model's size."""
@@ -266,7 +270,8 @@ def _described(values: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(classes, list) or not all(isinstance(name, str) for name in classes) or len(set(classes)) < 2:
         raise ValueError("classes must be a list of two names or more")
     net = NetSettings(**{name: values[name] for name in fields_of(NetSettings)})
-    return {"classes": classes, "takes": read_input(values), "net": net}
+    labels = class_labels(classes, values.get("label_type", "text"))  # models of 0.1 have none
+    return {"classes": labels, "takes": read_input(values), "net": net}
 
 
 def _read_weights(path: Path, num_nets: int, values: dict[str, Any]) -> dict[str, Tensor]:

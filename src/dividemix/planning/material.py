@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dividemix.data.classes import Label, class_labels
 from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
@@ -44,6 +45,7 @@ class Material:
     """
 
     classes: tuple[str, ...]
+    class_labels: tuple[Label, ...]  # the classes as labels of the type that was given
     kind: Kind
     shape: tuple[int, ...]  # of a sample: (H, W, channels) of an image, (D,) of a vector
     mean: Sequence[float]  # of each channel, or of each number of a vector
@@ -208,6 +210,7 @@ def gather(
         test = hold(source.test_images, source.test_labels)
     return Material(
         classes=source.classes,
+        class_labels=class_labels(source.classes, source.label_type),
         kind=source.kind,
         shape=tuple(source.train_images.shape[1:]),
         mean=mean,

@@ -155,6 +155,7 @@ class RunDirectory:
             "y_test": source.test_labels,
             "y_true": source.true_labels,
             "classes": np.array(source.classes),
+            "label_type": None if source.label_type == "text" else np.array(source.label_type),
             "rows": source.rows,
             "paths": None if source.paths is None else np.array(source.paths),
             **({} if source.votes is None else source.votes.arrays()),

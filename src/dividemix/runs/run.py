@@ -80,9 +80,9 @@ class Run:
         return run_html(self)
 
     @property
-    def classes(self) -> tuple[str, ...]:
-        """The names of the classes, in the order of the columns of `predict_proba`."""
-        return self.material.classes
+    def classes(self) -> tuple[str | int, ...]:
+        """The classes, in the type of the given labels and in the order of the columns of `predict_proba`."""
+        return self.material.class_labels
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -256,8 +256,8 @@ class Run:
         """Probabilities (N, C) by the nets of the kept epoch, as `Model.predict_proba`."""
         return self._saved_model().predict_proba(samples)
 
-    def predict(self, samples: Any) -> NDArray[np.str_]:
-        """The names (N,) of the most likely classes, as `Model.predict`."""
+    def predict(self, samples: Any) -> NDArray[Any]:
+        """The most likely classes (N,), as `Model.predict`."""
         return self._saved_model().predict(samples)
 
     def _saved_model(self) -> Model:
@@ -270,9 +270,10 @@ class Run:
             material = self.material
             with self.kept_nets():
                 judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
-            about = {name: getattr(material, name) for name in ("classes", "paths", "rows", "votes", "texts")}
+            about: dict[str, Any] = {name: getattr(material, name) for name in ("paths", "rows", "votes", "texts")}
             odd = None if material.space is None else find_odd_samples(material.space)
-            issues = find_issues(judgement, material.labels, odd=odd, unseen=material.unseen, **about)
+            about |= {"classes": self.classes, "odd": odd, "unseen": material.unseen}
+            issues = find_issues(judgement, material.labels, **about)
             self._issues = self.state.epoch, issues
         return self._issues[1]
 
@@ -285,7 +286,7 @@ class Run:
     def model(self) -> Model:
         """The nets as they are now, with what is needed to use them."""
         material, s = self.material, self.job.settings
-        return Model(self.state.predictors, classes=material.classes, takes=model_input(self.job, material), net=s)
+        return Model(self.state.predictors, classes=self.classes, takes=model_input(self.job, material), net=s)
 
     def _finish(self) -> None:
         """Write the results of a finished run."""

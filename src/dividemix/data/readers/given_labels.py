@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from dividemix.data.classes import LabelType, label_type
 from dividemix.data.readers.parquet import class_name
 from dividemix.data.readers.pixels import without_torch
 from dividemix.data.votes import Votes, consensus
@@ -51,6 +52,13 @@ def votes_of(
     if len(votes) != num_images:
         raise InputError(f"labels are {len(votes)}, but there are {num_images} images: give one row for each image")
     return consensus(votes, names)
+
+
+def type_of(labels: Any, classes: Sequence[str] | None) -> LabelType:
+    """The type of labels (N,), or of votes (N, A). It is text if `classes` has the names of numbered labels."""
+    rows = _items(without_torch(labels.values if hasattr(labels, "columns") else labels, "labels")) or []
+    votes = [_items(row) if isinstance(row, list | tuple | np.ndarray) else [row] for row in rows]
+    return "text" if classes else label_type(label for row in votes for label in row or ())
 
 
 def _items(values: Any) -> list[Any] | None:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.classes import check_text, natural_sorted, numbered
+from dividemix.data.classes import LabelType, check_text, class_labels, natural_sorted, numbered
 from dividemix.data.mapped import DAMAGE, map_member
 from dividemix.data.packed_samples import is_packed, unpacked
 from dividemix.data.source import Labels, Source, as_labels, check_samples
@@ -19,7 +19,7 @@ from dividemix.data.votes import VOTE_ARRAYS, Votes
 from dividemix.errors import InputError
 
 _REQUIRED = ("x_train", "y_train")
-_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "paths", "rows")
+_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "label_type", "paths", "rows")
 _KNOWN = (*_REQUIRED, *_OPTIONAL, *VOTE_ARRAYS)  # the last are in the data.npz of a run alone
 _LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their samples
 # Other names that an array may have.
@@ -38,10 +38,11 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
 
     `x_train` is images, uint8 (N, H, W) or (N, H, W, K), or vectors, numbers (N, D); `y_train` is (N,). Optional are
     `x_test` with `y_test`, `y_true` (true training labels, for scoring only), `classes` (names), `paths` (text, one for
-    each training sample) and `rows` (the positions of the training samples in the data that they come from). Other
-    names are `features`, `labels`, `true_labels`, `test_features` and `test_labels`. Labels are integers >= 0, or text
-    in all arrays. Without `classes`, the classes are "0", "1", ... up to the highest label or, for text, the texts in
-    `y_train` in natural order. Large vectors are mapped from the file, not read. Raises InputError, naming the file and
+    each training sample), `rows` (the positions of the training samples in the data that they come from) and
+    `label_type` (text, integer or boolean: what predictions are). Other names are `features`, `labels`, `true_labels`,
+    `test_features` and `test_labels`. Labels are integers >= 0, or text in all arrays. Without `classes`, the classes are
+    "0", "1", ... up to the highest label or, for text, the texts in `y_train` in natural order. Large vectors are mapped
+    from the file, not read. Raises InputError, naming the file and
     the array, if something is wrong, or if what is read takes more than `memory_gb`.
     """
     arrays, called = _load(path, memory_gb)
@@ -67,9 +68,11 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
             if is_text and names is not None:
                 values = numbered(values.ravel().tolist(), names, where).reshape(values.shape)
             labels[name] = as_labels(values, where, len(images[of]), len(names) if names else None)
+    classes = names or _numbered_classes({called[name]: one for name, one in labels.items()}, num_train, path)
     return Source(
         name=path.stem,
-        classes=names or _numbered_classes({called[name]: one for name, one in labels.items()}, num_train, path),
+        classes=classes,
+        label_type=_label_type(arrays["label_type"], classes, path) if "label_type" in arrays else "text",
         train_images=images["x_train"],
         train_labels=labels["y_train"],
         test_images=images.get("x_test"),
@@ -216,6 +219,15 @@ def _class_names(names: NDArray[Any], path: Path) -> tuple[str, ...]:
     if len(names) < 2 or len(set(names.tolist())) < len(names):
         raise InputError(f"{path}: classes is {names.tolist()}: must be at least two different names")
     return tuple(names.tolist())
+
+
+def _label_type(kind: NDArray[Any], classes: tuple[str, ...], path: Path) -> LabelType:
+    """The type of the labels that predictions have, too, as the data.npz of a run stores it."""
+    try:
+        class_labels(classes, str(kind))
+    except ValueError as error:
+        raise InputError(f"{path}: {error}: make the file again") from error
+    return str(kind)  # type: ignore[return-value]
 
 
 def _numbered_classes(labels: dict[str, Labels], num_train: int, path: Path) -> tuple[str, ...]:
