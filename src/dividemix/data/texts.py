@@ -17,7 +17,8 @@ def as_texts(texts: Iterable[str]) -> NDArray[Any]:
     """The texts as an array (N,) of objects: numpy's own arrays of text pad all to the longest."""
     listed = list(texts)
     array = np.empty(len(listed), dtype=object)
-    array[:] = listed
+    for number, text in enumerate(listed):  # one by one: numpy would take lists for rows
+        array[number] = text
     return array
 
 

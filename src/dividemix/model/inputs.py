@@ -75,10 +75,15 @@ class ImageInput(nn.Module):
             return images
         shaped = as_images(images, "images") if images.ndim in (3, 4) else images
         if shaped.ndim != 4 or shaped.shape[1:] != self.shape:
-            needed = ", ".join(map(str, self.shape))
+            height, width, channels = self.shape
+            pixels = f"{height}, {width}"
+            many = [f"(N, {pixels}, {channels})", f"(N, {channels}, {pixels})", f"(N, {pixels})"]
+            one = [f"({pixels}, {channels})", f"({pixels})"]
+            if channels != 1:
+                del many[-1], one[-1]
             raise InputError(
-                f"images are {images.dtype} of shape {images.shape}: this model takes (N, {needed}); "
-                "a list of images, or of paths, may have any size"
+                f"images are {images.dtype} of shape {images.shape}: this model takes {', '.join(many)}, or one image "
+                f"{' or '.join(one)}; a list of images, or of paths, may have any size"
             )
         return shaped
 

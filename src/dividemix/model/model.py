@@ -18,17 +18,16 @@ from torch import Tensor, nn
 from dividemix import atomic
 from dividemix.data.classes import Label, class_labels, label_type
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
-from dividemix.data.readers.pixels import array_or_list, as_image, as_vectors
+from dividemix.data.readers.pixels import as_image
 from dividemix.data.source import Kind
-from dividemix.data.texts import as_texts
 from dividemix.data.threads import map_ahead
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError, advised, shown
 from dividemix.foreign import refuse_foreign
 from dividemix.meant import or_meant_path
 from dividemix.model.encoded_input import Input, read_input
+from dividemix.model.given_samples import samples_for
 from dividemix.model.inputs import count
-from dividemix.model.row_input import RowInput
 from dividemix.nets.build import build_net
 from dividemix.nets.given import use_for
 from dividemix.nets.settings import NetSettings
@@ -153,19 +152,16 @@ class Model:
 
         Images are an array or a tensor in the model's size, of uint8 or of floats in [0, 1]: (N, H, W, channels),
         (N, channels, H, W), or (N, H, W) for one channel. Or they are a list of N images of any size: paths, contents
-        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), or a list of N vectors. Texts
-        are a list. Rows are a table of pandas or polars, a dict of columns, a list of dicts, or a dict, which is one
-        row. One path, image, vector or text alone is taken for a list of one. Raises InputError if an array has
-        other values or another size, or an image cannot be read.
+        of files, Pillow images, arrays, tensors. Vectors are an array or a tensor (N, D), a list of N vectors, or a
+        table of D numeric columns. Texts are a list. Rows are a table of pandas or polars, a dict of columns, a list of
+        dicts, or a dict, which is one row. Images and texts may be such tables, too, with a column `path`, `image` or
+        `img`, or with the column of texts that the model was trained on. One path, one text, or one image or vector in
+        the model's size is a list of one. Raises InputError if an array has other values or another size, or an image
+        cannot be read.
         """
-        if isinstance(self.takes, RowInput):
-            return self._all_probs(self.takes.checked(samples), batch_size)
-        samples = [samples] if self._is_one(samples) else samples
-        items: Any = as_texts(samples) if self.kind == "texts" else array_or_list(samples, self.kind)
-        if self.kind == "vectors" and not isinstance(items, np.ndarray):
-            items = as_vectors(items, self.kind)
+        items = samples_for(self.takes, samples)
         if isinstance(items, np.ndarray):
-            return self._all_probs(self.takes.checked(items), batch_size)
+            return self._all_probs(items, batch_size)
         files = [as_image(item, f"images[{number}]") for number, item in enumerate(items)]
         probs = np.empty((len(files), len(self.classes)), dtype=np.float32)
         for number, row in enumerate(self.predict_files(files, batch_size=batch_size)):
@@ -186,13 +182,6 @@ class Model:
             self.predict_proba(samples, batch_size=batch_size).argmax(axis=1)
         ]
         return predicted
-
-    def _is_one(self, samples: Any) -> bool:
-        """Whether this is one sample: a path, a file's content, a Pillow image, an array of the model's size."""
-        if isinstance(samples, str | Path | bytes) or type(samples).__module__.startswith("PIL."):
-            return True
-        shape = tuple(getattr(samples, "shape", ()))
-        return shape == self.takes.shape or (len(shape) == 2 and self.takes.shape[2:] == (1,))
 
     def predict_files(
         self, files: Sequence[ImageLike], *, batch_size: int = 256

@@ -28,8 +28,9 @@ class TextInput(nn.Module):
     kind: ClassVar[Kind] = "texts"
     raw_type: ClassVar[torch.dtype] = torch.float32
 
-    def __init__(self, name: str, encoder: Encoder, vectors: VectorInput):
+    def __init__(self, name: str, encoder: Encoder, vectors: VectorInput, column: str | None = None):
         super().__init__()
+        self.column = column  # of a table, which had the texts
         self.name, self.vectors = name, vectors
         self.shape = self.net_shape = vectors.net_shape
         # The weights of `encoder` are not part of the model's files; those of `fitted` are.
@@ -43,12 +44,15 @@ class TextInput(nn.Module):
     def describe(self) -> dict[str, Any]:
         """The part `preprocessing` of config.json."""
         about = {"terms": self.fitted.terms} if self.fitted is not None else {"encoder_is": self.encoder.describe()}
-        return {"encoder": self.name, **about, **self.vectors.describe()}
+        return {"encoder": self.name, "text_column": self.column, **about, **self.vectors.describe()}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "TextInput":
         """The input that `describe` described. Raises as `EncodedInput.of`."""
         vectors = VectorInput.of(values)
+        column = values.get("text_column")  # models of 0.1 have none
+        if not isinstance(column, str | None):
+            raise ValueError("text_column must be the name of a column")
         if values["encoder"] == TFIDF:
             terms = values["terms"]
             if not (isinstance(terms, list) and terms and all(isinstance(term, str) for term in terms)):
@@ -57,11 +61,11 @@ class TextInput(nn.Module):
                 raise ValueError("a term is listed twice")
             if len(terms) > MAX_TERMS or vectors.shape[0] > MAX_LENGTH:  # before memory is taken
                 raise ValueError(f"num_features is {vectors.shape[0]}, with {len(terms)} terms: no model has so many")
-            return cls(TFIDF, TfidfEncoder(terms, vectors.shape[0]), vectors)
+            return cls(TFIDF, TfidfEncoder(terms, vectors.shape[0]), vectors, column)
         encoder = find_encoder(values["encoder"])
         if encoder.describe().get("weights") != values["encoder_is"].get("weights"):
             raise InputError(f"encoder {values['encoder']!r} has other weights than in the training: give those")
-        return cls(values["encoder"], encoder, vectors)
+        return cls(values["encoder"], encoder, vectors, column)
 
     def checked(self, texts: NDArray[Any]) -> NDArray[np.float32]:
         """The vectors (N, D) of texts (N,). Raises InputError for anything else."""

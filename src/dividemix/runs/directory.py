@@ -156,6 +156,7 @@ class RunDirectory:
             "y_true": source.true_labels,
             "classes": np.array(source.classes),
             "label_type": None if source.label_type == "text" else np.array(source.label_type),
+            "text_column": None if source.text_column is None else np.array(source.text_column),
             "rows": source.rows,
             "paths": None if source.paths is None else np.array(source.paths),
             **({} if source.votes is None else source.votes.arrays()),

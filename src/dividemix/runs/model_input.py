@@ -21,5 +21,5 @@ def model_input(job: Job, material: Material) -> Input:
     encoder = encoding.fitted or encoder_of(job)
     assert encoder is not None
     if encoding.images.kind == "texts":
-        return TextInput(encoding.encoder, encoder, vectors)
+        return TextInput(encoding.encoder, encoder, vectors, encoding.images.text_column or job.text_column)
     return EncodedInput(encoding.images.train_images.shape[1:], encoding.encoder, encoder, vectors)

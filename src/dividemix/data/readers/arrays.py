@@ -120,7 +120,8 @@ def read_arrays(
             if image_size is not None:
                 raise InputError(f"image_size is {shown(image_size)}, but data is an array: resize the array itself")
             check_samples(samples, f"{name}: data")
-            source = labelled(name, samples, given, true_labels=truth, classes=names, label_type=kind, **found)
+            found |= {"label_type": kind, "text_column": text_column}
+            source = labelled(name, samples, given, true_labels=truth, classes=names, **found)
         else:
             listing = _listing(name, samples, given, root, true_labels=truth, classes=names, **found)
             read = assemble(listing, image_size=image_size, memory_gb=memory_gb)

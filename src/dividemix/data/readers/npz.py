@@ -19,7 +19,7 @@ from dividemix.data.votes import VOTE_ARRAYS, Votes
 from dividemix.errors import InputError
 
 _REQUIRED = ("x_train", "y_train")
-_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "label_type", "paths", "rows")
+_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "label_type", "text_column", "paths", "rows")
 _KNOWN = (*_REQUIRED, *_OPTIONAL, *VOTE_ARRAYS)  # the last are in the data.npz of a run alone
 _LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their samples
 # Other names that an array may have.
@@ -38,12 +38,12 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
 
     `x_train` is images, uint8 (N, H, W) or (N, H, W, K), or vectors, numbers (N, D); `y_train` is (N,). Optional are
     `x_test` with `y_test`, `y_true` (true training labels, for scoring only), `classes` (names), `paths` (text, one for
-    each training sample), `rows` (the positions of the training samples in the data that they come from) and
-    `label_type` (text, integer or boolean: what predictions are). Other names are `features`, `labels`, `true_labels`,
-    `test_features` and `test_labels`. Labels are integers >= 0, or text in all arrays. Without `classes`, the classes are
-    "0", "1", ... up to the highest label or, for text, the texts in `y_train` in natural order. Large vectors are mapped
-    from the file, not read. Raises InputError, naming the file and
-    the array, if something is wrong, or if what is read takes more than `memory_gb`.
+    each training sample), `rows` (the positions of the training samples in the data that they come from),
+    `label_type` (text, integer or boolean: what predictions are) and `text_column` (the column of a table that had the
+    texts). Other names are `features`, `labels`, `true_labels`, `test_features` and `test_labels`. Labels are integers
+    >= 0, or text in all arrays. Without `classes`, the classes are "0", "1", ... up to the highest label or, for text,
+    the texts in `y_train` in natural order. Large vectors are mapped from the file, not read. Raises InputError, naming
+    the file and the array, if something is wrong, or if what is read takes more than `memory_gb`.
     """
     arrays, called = _load(path, memory_gb)
     given = {
@@ -75,6 +75,7 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
         label_type=_label_type(arrays["label_type"], classes, path) if "label_type" in arrays else "text",
         train_images=images["x_train"],
         train_labels=labels["y_train"],
+        text_column=str(arrays["text_column"]) if "text_column" in arrays else None,
         test_images=images.get("x_test"),
         test_labels=labels.get("y_test"),
         true_labels=labels.get("y_true"),

@@ -43,7 +43,9 @@ def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
     data = without_torch(data, where)
     if isinstance(data, np.ndarray) and data.dtype.kind in "biufc":
         return data
-    if not isinstance(data, list | tuple | np.ndarray) or (isinstance(data, np.ndarray) and data.ndim != 1):
+    if isinstance(data, np.ndarray) and data.ndim != 1:
+        raise InputError(f"{where} has type {data.dtype} and shape {data.shape}: must have numbers")
+    if not isinstance(data, list | tuple | np.ndarray):
         raise InputError(
             f"{where} is {type(data).__name__}: must be an array, a tensor, a list of images or paths, "
             "or a data set with columns"
