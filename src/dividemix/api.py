@@ -37,6 +37,7 @@ _ARGUMENTS = (
     Field("minutes", float, None, "", optional=True),
     Field("overwrite", bool, False, ""),
     Field("progress", bool, True, ""),
+    Field("keep_data", bool, True, ""),
     Field("log", str, None, "", optional=True),
 )
 
@@ -70,9 +71,11 @@ def train(
     Raises:
         InputError: if something is wrong with the data or a setting.
     """
-    arguments = {"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress, "log": log}
+    arguments = {"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress}
+    arguments |= {"keep_data": keep_data, "log": log}
     for field in _ARGUMENTS:
         field.checked(arguments[field.name])
+    settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
     began = time.monotonic()
     out = None if out is None else checked_path(out, "out")
     source, trackers = None, parse_log(log)
@@ -150,6 +153,7 @@ def find_label_issues(
     """
     if kept := [name for name in ("out", "keep_data", "overwrite") if name in settings]:
         raise InputError(f"{kept[0]} cannot be used here: no files are kept; use train to keep the run")
+    Field("return_indices_ranked_by_score", bool, False, "").checked(return_indices_ranked_by_score)
     settings.setdefault("progress", False)
     with TemporaryDirectory() as folder:
         run = train(data, labels, out=Path(folder) / "run", keep_data=False, **settings)

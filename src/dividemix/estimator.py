@@ -18,6 +18,7 @@ from dividemix.algorithm.ensemble import predict_probs
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.data.pixel_statistics import pixel_statistics
+from dividemix.data.readers.pixels import without_torch
 from dividemix.engine.device import choose_device
 from dividemix.errors import DegenerateDivisionWarning, InputError
 from dividemix.judging.label_issues import find_issues
@@ -304,6 +305,7 @@ _OF_NETWORKS |= {"clean_threshold": 0.5, "division": "global"}
 
 def _rows(X: Any) -> tuple[Any, tuple[int, ...]]:
     """X as one row for each sample, and the shape (H, W, channels) of its images; () for vectors."""
+    X = without_torch(X, "X")
     if (X.ndim if hasattr(X, "ndim") else np.asarray(X).ndim) <= 2:
         return X, ()
     X = np.asarray(X)

@@ -135,7 +135,7 @@ def test_a_table_of_numbers(on_vectors: Model) -> None:
         (np.zeros((4, 5)), r"vectors .* 5 .* 3"),
         (np.zeros(4), r"vectors has shape \(4,\)"),
         (np.zeros((2, 2, 3)), r"vectors has shape \(2, 2, 3\)"),
-        (pd.DataFrame({"a": [1.0], "b": [2.0], "c": ["x"]}), "vectors has type object"),
+        (pd.DataFrame({"a": [1.0], "b": [2.0], "c": ["x"]}), "vectors has 'x' in row 0, column 'c': must be a number"),
         (pd.DataFrame({"a": [1.0, 2.0]}), r"vectors .* 1 .* 3"),
         ([1.0, 2.0, 3.0], "must be a vector of numbers for each sample"),
         ([[1.0, 2.0]], r"vectors .* 2 .* 3"),

@@ -13,6 +13,8 @@ LabelType = Literal["text", "integer", "boolean"]
 """What labels of a Python program were. Classes have names, which are text, wherever they are stored or shown."""
 Label: TypeAlias = str | int
 
+_MISSING = ("NAType", "NaTType")  # of pandas, which need not be installed
+
 
 def natural_key(text: str) -> tuple[Any, ...]:
     """A sort key: numbers in the text sort by value, letters without regard to case (a2, A10, b1)."""
@@ -27,13 +29,16 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
 
 
 def label_name(value: Any) -> str | None:
-    """The class name of a label: text without spaces around it, an integer in digits; None for no label."""
+    """The class name of a label: text without spaces around it, an integer in digits; None for no label.
+
+    NaN and pandas' NA and NaT are no labels.
+    """
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bytes):
         value = value.decode("utf-8", "backslashreplace")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if value is None or (isinstance(value, float) and value != value):
+    if value is None or (isinstance(value, float) and value != value) or type(value).__name__ in _MISSING:
         return None
     try:
         return printable(str(value).strip()) or None

@@ -39,10 +39,12 @@ def check_vectors(vectors: NDArray[Any], where: str, like: tuple[int, ...] | Non
     if vectors.dtype.kind != "f":
         return
     for rows in blocks(vectors):
-        is_finite = np.isfinite(vectors[rows]).all(axis=1)
+        # NaN is not at most anything. Longer floats may be infinite as float32, which the networks compute with.
+        is_finite = (np.abs(vectors[rows]) <= np.finfo(np.float32).max).all(axis=1)
         if not is_finite.all():
             row = rows.start + int(np.flatnonzero(~is_finite)[0])
-            raise InputError(f"{where} has NaN or an infinite number in row {row}: replace it, or remove the row")
+            found = "a number above 3e38" if np.isfinite(vectors[row]).all() else "NaN or an infinite number"
+            raise InputError(f"{where} has {found} in row {row}: replace it, or remove the row")
 
 
 def vectors_fingerprint(vectors: NDArray[Any]) -> bytes:

@@ -25,6 +25,7 @@ from dividemix.judging.odd_samples import OddSamples
 from dividemix.judging.records import ExpectedIssues
 from dividemix.judging.vote_evidence import vote_evidence, weighed
 from dividemix.methods.method import Judgement
+from dividemix.settings import checked_path
 
 _LINES = 10_000  # of a block of label_issues.csv
 _OFTEN = 10  # labels of a class from which it could have been learned
@@ -196,8 +197,11 @@ class LabelIssues:
         return text.getvalue()
 
     def to_parquet(self, path: Path | str) -> None:
-        """Write the lines of label_issues.csv to a .parquet file. Raises InputError if pyarrow is missing."""
-        write_parquet(self._lines(), Path(path))
+        """Write the lines of label_issues.csv to a .parquet file; InputError if pyarrow or the folder is missing."""
+        file = checked_path(path, "path")
+        if not file.parent.is_dir():
+            raise InputError(f"{file}: no such folder: create {file.parent} first")
+        write_parquet(self._lines(), file)
 
     def to_csv(self) -> str:
         """The text of label_issues.csv."""

@@ -3,7 +3,7 @@
 A new method is one file here with an object `METHOD`, one test, and one line of METHODS.
 """
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 from dividemix.foreign import import_foreign, is_foreign
 from dividemix.meant import or_meant
 from dividemix.methods import (
@@ -63,6 +63,8 @@ DEFAULT_METHOD = "dividemix"
 
 def find_method(name: str) -> Method:
     """The method of that name, or your own, imported from package.module:OBJECT. Raises InputError if it is none."""
+    if not isinstance(name, str):
+        raise InputError(f"method is {shown(name)}: it must be text")
     if name in METHODS:
         return METHODS[name]
     if not is_foreign(name):

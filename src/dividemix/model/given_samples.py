@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.readers.frame import image_column, is_frame
+from dividemix.data.readers.frame import image_column, is_frame, numbers_of
 from dividemix.data.readers.frame_columns import columns_of
 from dividemix.data.readers.pixels import array_or_list, as_vectors
 from dividemix.data.texts import as_texts
@@ -27,14 +27,14 @@ def samples_for(takes: Input, samples: Any) -> NDArray[Any] | list[Any]:
     if isinstance(takes, TextInput):
         return takes.checked(_texts(samples, takes.column))
     if is_frame(samples):
-        samples = _images(samples) if takes.kind == "images" else samples.to_numpy()
+        samples = _images(samples) if takes.kind == "images" else numbers_of(samples, takes.kind)
     if _is_one(samples, takes):
         samples = [samples]
     elif hasattr(samples, "to_list"):  # a column of pandas or polars
         samples = samples.to_list()
     items = array_or_list(samples, takes.kind)
     if takes.kind == "vectors" and not isinstance(items, np.ndarray):
-        items = as_vectors(items, takes.kind)
+        items = as_vectors(items, takes.kind) if items else np.empty((0, *takes.shape))
     return takes.checked(items) if isinstance(items, np.ndarray) else items
 
 

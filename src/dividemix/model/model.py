@@ -88,7 +88,9 @@ class Model:
 
         config.json is removed first and written last: a folder that has it has a whole model, even if the process died.
         """
-        folder = Path(folder)
+        folder = checked_path(folder, "folder")
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file: give a folder")
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {
             name: tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
@@ -213,7 +215,7 @@ class Model:
 
 def _starts(length: int, batch_size: int) -> range:
     """The first index of each batch."""
-    if not isinstance(batch_size, int | np.integer) or batch_size < 1:
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise InputError(f"batch_size is {shown(batch_size)}: it must be an integer >= 1")
     return range(0, length, batch_size)
 

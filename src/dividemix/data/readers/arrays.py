@@ -1,7 +1,7 @@
 """Data of a Python program as a source: arrays, lists, pairs, tables, and data sets of torch or Hugging Face."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import check_image_size
 from dividemix.data.images import ImageLike
 from dividemix.data.listing import Listing
-from dividemix.data.readers.frame import image_column, is_frame, list_frame
+from dividemix.data.readers.frame import image_column, is_frame, list_frame, numbers_of
 from dividemix.data.readers.frame_columns import columns_of
 from dividemix.data.readers.given_labels import class_list, names_of, type_of, votes_of
 from dividemix.data.readers.labelled import labelled
@@ -69,6 +69,9 @@ def read_arrays(
     """
     check_memory(memory_gb)
     check_image_size(image_size)
+    labels, true_labels, test_labels = (
+        list(each) if isinstance(each, Iterator) else each for each in (labels, true_labels, test_labels)
+    )
     root = None if image_root is None else Path(image_root)
     columns: dict[str, Any] = {"image_column": path_column, "label_column": label_column}
     columns["features_column"] = features_column
@@ -108,7 +111,7 @@ def read_arrays(
                 raise InputError("test is a second test set: data has its own, in its column split; leave it out")
             return with_test(source, own_test, memory_gb=memory_gb)
     else:
-        samples, own_labels, known = samples_of(data.to_numpy() if is_frame(data) else data, "data", **columns)
+        samples, own_labels, known = samples_of(numbers_of(data, "data") if is_frame(data) else data, "data", **columns)
         names = class_list(classes, known)
         labels = own_labels if labels is None else labels
         votes = votes_of(labels, annotators, names, len(samples))
@@ -172,7 +175,7 @@ def _with_test(
             test, "test", path_column=path, label_column=label, classes=classes, image_root=image_root, votes=None
         )
         return with_test(source, listing, memory_gb=memory_gb)
-    samples, own_labels, _ = samples_of(test.to_numpy() if is_frame(test) else test, "test", **columns)
+    samples, own_labels, _ = samples_of(numbers_of(test, "test") if is_frame(test) else test, "test", **columns)
     given = names_of(own_labels if labels is None else labels, classes, "test_labels", len(samples))
     if isinstance(samples, np.ndarray):
         number = numbered(given, source.classes, "test_labels")

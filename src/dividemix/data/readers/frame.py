@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dividemix.data.classes import label_name
 from dividemix.data.listing import Listing
@@ -12,7 +16,7 @@ from dividemix.data.readers.pixels import as_image
 from dividemix.data.readers.rows import Row, list_rows
 from dividemix.data.readers.table import SPLIT, TRUE_LABEL
 from dividemix.data.readers.vote_columns import VoteColumns
-from dividemix.errors import InputError
+from dividemix.errors import InputError, shown
 
 _IMAGES = ("path", "image", "img")
 
@@ -26,6 +30,20 @@ def image_column(frame: Any, path_column: str | None) -> str | None:
     """The column of images, by name, else path, image or img; None if there is none."""
     candidates = _IMAGES if path_column is None else (path_column,)
     return next((name for name in candidates if name in list(frame.columns)), None)
+
+
+def numbers_of(frame: Any, where: str) -> NDArray[Any]:
+    """The numbers (N, D) of a table. Raises InputError, starting with `where`, if it has anything else."""
+    values: NDArray[Any] = frame.to_numpy()
+    if values.dtype != object:
+        return values
+    for row, cells in enumerate(values):  # columns of pandas' types with missing values are objects
+        for name, cell in zip(frame.columns, cells, strict=True):
+            if not isinstance(cell, Real):
+                raise InputError(
+                    f"{where} has {shown(cell, 50)} in row {row}, column {str(name)[:50]!r}: must be a number"
+                )
+    return values.astype(np.float64)
 
 
 def list_frame(

@@ -1,6 +1,6 @@
 """Labels of a Python program as names of classes: one for each sample, or the votes of several annotators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,11 @@ def votes_of(
     num_annotators = max(map(len, table))
     if num_annotators < 2:
         return None  # these are no votes, and no labels
+    if annotators is None and all(row.count(1) == 1 and row.count(0) == len(row) - 1 for row in table):
+        raise InputError(
+            "labels are one-hot, with one 1 in each row: give one class for each sample, as labels.argmax(axis=1); if"
+            " they are votes, name the annotators"
+        )
     names = _items(getattr(labels, "columns", None) if annotators is None else annotators)
     names = [f"annotator {number + 1}" for number in range(num_annotators)] if names is None else list(map(str, names))
     if any(len(row) != num_annotators for row in table) or len(set(names)) != num_annotators:
@@ -44,7 +49,7 @@ def votes_of(
     votes = []
     for number, row in enumerate(table):
         for place, value in enumerate(row):
-            if _is_part(value):
+            if _is_no_label(value):
                 raise InputError(f"labels[{number}][{place}] is {value}: must be text or an integer")
         votes.append({who: vote for who, value in zip(names, row, strict=True) if (vote := class_name(value, classes))})
         if not votes[-1]:
@@ -62,16 +67,22 @@ def type_of(labels: Any, classes: Sequence[str] | None) -> LabelType:
 
 
 def _items(values: Any) -> list[Any] | None:
-    """The items of a list or an array; None if it has none."""
+    """The items of a list or an array; None if it has none. Those of a set have no order, those of a dict are keys."""
+    if isinstance(values, Mapping | set | frozenset):
+        return None
     try:
         return list(values.tolist() if isinstance(values, np.ndarray) else values)
     except (TypeError, NotImplementedError):
         return None
 
 
-def _is_part(value: Any) -> bool:
-    """Whether it is a number that is not whole, such as 0.5, which is no class. NaN is no number."""
-    return isinstance(value, float | np.floating) and not np.isnan(value) and not float(value).is_integer()
+def _is_no_label(value: Any) -> bool:
+    """Whether it cannot name a class: a number such as 0.5, which NaN is not, a container, an object without a text."""
+    if isinstance(value, float | np.floating):
+        return not np.isnan(value) and not float(value).is_integer()
+    if isinstance(value, list | tuple | dict | set | np.ndarray | complex):
+        return True
+    return not isinstance(value, int | str) and str(value) == object.__repr__(value)
 
 
 def _are_texts(items: list[Any] | None) -> bool:
@@ -83,6 +94,10 @@ def names_of(labels: Any, classes: Sequence[str] | None, where: str, num_images:
     if labels is None:
         raise InputError(f"{where} are missing: give one for each sample")
     labels = without_torch(labels, where)
+    if hasattr(labels, "columns"):
+        raise InputError(f"{where} is a table: give one of its columns")
+    if isinstance(labels, np.ndarray) and labels.ndim > 1:
+        raise InputError(f"{where} has shape {labels.shape}: must be ({num_images},), one label for each sample")
     values = None if isinstance(labels, str | bytes) else _items(labels)
     if values is None:
         raise InputError(f"{where} is {shown(labels)}: must be a list or an array, one label for each sample")
@@ -90,8 +105,7 @@ def names_of(labels: Any, classes: Sequence[str] | None, where: str, num_images:
         raise InputError(f"{where} are {len(values)}, but there are {num_images} samples: give one for each")
     names = []
     for number, value in enumerate(values):
-        is_none = isinstance(value, list | tuple | dict | set) or _is_part(value)
-        name = None if is_none else class_name(value, classes)
+        name = None if _is_no_label(value) else class_name(value, classes)
         if name is None:
             allowed = "text or an integer" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
             raise InputError(f"{where}[{number}] is {shown(value, 50)}: must be {allowed}")

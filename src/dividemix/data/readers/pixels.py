@@ -40,6 +40,7 @@ def as_vectors(items: Any, where: str) -> NDArray[np.float32]:
 
 def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
     """An array or tensor as an array of numbers; a list, or an array of objects, as a list; else InputError."""
+    refuse_hidden(data, where)
     data = without_torch(data, where)
     if isinstance(data, np.ndarray) and data.dtype.kind in "biufc":
         return data
@@ -51,6 +52,14 @@ def array_or_list(data: Any, where: str) -> NDArray[Any] | list[Any]:
             "or a data set with columns"
         )
     return [without_torch(item, f"{where}[{number}]") for number, item in enumerate(data)]
+
+
+def refuse_hidden(data: Any, where: str) -> None:
+    """Raise InputError for a sparse matrix, which has no length, and for masked values, which would be used."""
+    if hasattr(data, "toarray"):
+        raise InputError(f"{where} is {type(data).__name__}, which is sparse: give an array, as by toarray()")
+    if isinstance(data, np.ma.MaskedArray) and np.ma.is_masked(data):
+        raise InputError(f"{where} has masked values: fill them, or remove their samples")
 
 
 def without_torch(data: Any, where: str) -> Any:

@@ -16,6 +16,7 @@ from dividemix.data.readers.pixels import (
     as_vectors,
     float_top,
     is_vector,
+    refuse_hidden,
     without_torch,
 )
 from dividemix.data.texts import are_texts, as_texts
@@ -38,6 +39,7 @@ def samples_of(
     """The samples of an array, a tensor, a list, a list of pairs (sample, label), or a data set. Else InputError."""
     if all(hasattr(data, name) for name in ("features", "column_names", "__getitem__", "__len__")):
         return _of_columns(data, where, image_column, label_column, features_column)
+    refuse_hidden(data, where)
     if hasattr(data, "to_list"):  # a column of pandas or polars
         data = data.to_list()
     if isinstance(data, list | tuple) and data and all(map(_is_pair, data)):
