@@ -94,7 +94,7 @@ def _evaluate_on(arguments: argparse.Namespace, of_test: dict[str, str]) -> int:
     probs = predict_each(model, samples)
     say(f"{arguments.run}: {job.method}, the run's model, {len(labels)} {model.kind} of {arguments.test}")
     say(_line(scoring.test_scores(probs[None], labels)))
-    _print_recall(probs, labels, model.classes)
+    _print_recall(probs, labels, source.classes)
     return 0
 
 
