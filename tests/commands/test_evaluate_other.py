@@ -125,7 +125,7 @@ def test_vectors_texts_and_rows_are_tested(tmp_path: Path, capsys: pytest.Captur
         capsys, ["evaluate", "run", "--test", "d.csv"]
     )
     Path("d.csv").write_text("length,label\n3,ok\n2,bad\n")
-    assert "no column 'size', which the model was trained on" in fail(capsys, ["evaluate", "run", "--test", "d.csv"])
+    assert "no column 'size', which the model needs" in fail(capsys, ["evaluate", "run", "--test", "d.csv"])
 
 
 def test_what_cannot_be_tested_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -202,7 +202,7 @@ def test_votes_are_for_tables(tmp_path: Path) -> None:
         ([[0, 1]] * 4, ["a"], "labels have 2 columns, annotators are"),
         ([[0, 1], [1], [0, 1], [1, 1]], None, "labels have 2 columns"),
         ([[0, 1]] * 3 + [[None, None]], None, r"labels\[3\] has no vote"),
-        ([[0, 1]] * 3, None, "labels are 3, but there are 4 images"),
+        ([[0, 1], [1, 1], [0, 1]], None, "labels are 3, but there are 4 images"),
     ],
 )
 def test_votes_that_make_no_sense(labels: Any, annotators: Any, message: str) -> None:

@@ -82,7 +82,7 @@ def another(field: Field) -> object:
 
 def planned_by_train(job: Job) -> Job:
     """What `dividemix train` plans for the job's flags."""
-    words = ["train", *job.flags(), "--resume", "--out=elsewhere"]
+    words = ["train", *job.flags(), "--resume", "--out=elsewhere", "--print_config"]  # no file of the job exists
     [planned] = train._plan(_parser(words).parse_args(words))
     return planned.plan.job
 

@@ -103,7 +103,7 @@ def test_decisions_and_sure_suggestions_correct_the_table(
         assert list(csv.DictReader(file)) == expected
     assert f"{len(issues) + 1} label" in capsys.readouterr().out
     words = ["relabel", str(data), f"--run={run}", "--accept_above=0.5", f"--copy_to={tmp_path / 'clean'}"]
-    assert "the samples are texts or rows: give --out instead" in fail(capsys, words)
+    assert "the samples are texts or rows: use --out instead" in fail(capsys, words)
 
 
 def test_the_page_of_a_review_shows_the_texts(run: Path, tmp_path: Path) -> None:
