@@ -13,9 +13,9 @@ def test_a_name_gives_that_device() -> None:
 
 @pytest.mark.parametrize(
     ("cuda", "mps", "expected"),
-    [(False, False, "cpu"), (False, True, "mps"), (True, False, "cuda"), (True, True, "cuda")],
+    [(False, False, "cpu"), (False, True, "cpu"), (True, False, "cuda"), (True, True, "cuda")],
 )
-def test_auto_takes_an_accelerator_where_there_is_one(
+def test_auto_takes_a_cuda_gpu_where_there_is_one_and_never_mps(
     monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)

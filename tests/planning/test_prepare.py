@@ -68,3 +68,25 @@ def test_other_methods_train_without_looking_at_trusted_samples(tmp_path: Path) 
         run = Run.create(tmp_path / name, toy_job(tmp_path, **changes))
         losses.append([row["losses"] for row in run.train()])
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("name", [name for name, one in METHODS.items() if not one.needs_vectors])
+def test_nets_and_their_averages_start_from_the_given_weights(tmp_path: Path, name: str) -> None:
+    """An average was the copy of random weights, which it kept for epochs. The oracle is the file."""
+    job = toy_job(tmp_path, method=name)
+    _, _, trained = prepare(toy_job(tmp_path, method=name, seed=7))
+    weights = {key: tensor.clone() for key, tensor in trained.nets[0].state_dict().items()}
+    torch.save(weights, tmp_path / "weights.pt")
+    run = Run.create(tmp_path / "run", replace(job, weights=str(tmp_path / "weights.pt")))
+    for learner in run.state.learners:
+        for net in (learner.net, learner.average):
+            for key, tensor in ({} if net is None else net.state_dict()).items():
+                torch.testing.assert_close(tensor, weights[key], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", [name for name, one in METHODS.items() if one.double_backward])
+def test_a_method_with_second_derivatives_refuses_float16_whose_gradients_would_vanish(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(InputError, match="precision is float16, but the method needs second derivatives"):
+        prepare(toy_job(tmp_path, method=name, precision="float16", trusted=None))

@@ -101,7 +101,7 @@ class MachineSettings(Settings):
 
     device: str = setting("auto", "auto, cpu, cuda, cuda:1, mps, ...")
     precision: Literal["auto", "float32", "bfloat16", "float16"] = setting(
-        "auto", "arithmetic of the nets; auto: float32 on a CPU, bfloat16 or else float16 on a GPU"
+        "auto", "arithmetic of the nets; auto: bfloat16 on a GPU that has it, else float32"
     )
     compile: Literal["auto", "always", "never"] = setting(
         "auto", "compile the nets; auto: if the training is so long that this saves time"

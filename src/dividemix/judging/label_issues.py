@@ -105,7 +105,7 @@ class LabelIssues:
 
     @property
     def noise_rate(self) -> float:
-        """Estimated share of wrong labels."""
+        """The share of labels that are flagged: an estimate of the share of wrong labels."""
         return float(self.is_label_issue.mean())
 
     @property

@@ -1,5 +1,6 @@
 """From a job to its data and its nets on a device: everything that exists before the first epoch."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
@@ -23,15 +24,23 @@ from dividemix.nets.build import build_net
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material, gather
 
+FirstWeights = Callable[[Sequence[nn.Module], tuple[int, ...]], None]  # of nets that take samples of that shape
+
 _LARGE_BATCH = 1024  # up to here a batch may be larger than the data: samples are repeated
 
 
 def prepare(
-    job: Job, source: Source | None = None, *, noise: NoiseSpec | None = None, to_train: bool = True
+    job: Job,
+    source: Source | None = None,
+    *,
+    noise: NoiseSpec | None = None,
+    to_train: bool = True,
+    first_weights: FirstWeights | None = None,
 ) -> tuple[Job, Material, State]:
     """The job with its kernels chosen, its data, and its state before the first epoch; `noise` replaces the job's.
 
-    Unless `to_train`, nets are not compiled and use torch's kernels. Raises InputError if the job or its data is wrong.
+    `first_weights` may change the weights of the nets before the method sees them. Unless `to_train`, nets are not
+    compiled and use torch's kernels. Raises InputError if the job or its data is wrong.
     """
     method, device = find_method(job.method), checked_device(job)
     material = gather(job, device, source, noise)
@@ -46,7 +55,14 @@ def prepare(
         s = with_kernels(method, job.settings, num_samples, num_classes=num_classes, shape=shape, device=device)
         job = replace(job, settings=s)
     state = start(
-        job.method, job.settings, material.sets, num_classes=num_classes, shape=shape, device=device, to_train=to_train
+        job.method,
+        job.settings,
+        material.sets,
+        num_classes=num_classes,
+        shape=shape,
+        device=device,
+        to_train=to_train,
+        first_weights=first_weights,
     )
     return job, material, state
 
@@ -67,6 +83,8 @@ def _refuse_contradictions(method: Method, s: MethodSettings) -> None:
     """Raise InputError if settings of the machine exclude each other, or the method excludes one."""
     if method.double_backward and s.kernels == "own":
         raise InputError("kernels is own, but the method needs second derivatives: set kernels to torch, or to auto")
+    if method.double_backward and s.precision == "float16":  # its inner gradients are not scaled, and would become 0
+        raise InputError("precision is float16, but the method needs second derivatives: use float32 or bfloat16")
     if s.sync_batchnorm and s.compile == "always":
         raise InputError("compile is always: with sync_batchnorm networks cannot be compiled; leave one of them out")
 
@@ -101,9 +119,11 @@ def start(
     shape: tuple[int, ...],
     device: torch.device,
     to_train: bool = True,
+    first_weights: FirstWeights | None = None,
 ) -> State:
     """The state of a method before its first epoch on the sets, whose samples have `shape`.
 
+    `first_weights` may change the weights of the nets before the method copies them, for an average or a restart.
     Kernels that are still `auto` are torch's. Raises InputError if the method is unknown, lacks trusted samples, or the
     net does not fit.
     """
@@ -123,6 +143,8 @@ def start(
     if to_train and (processes.num_joined() > 1 or s.sync_batchnorm):  # one process computes as several would
         for net in nets:
             share_net(net, sync_batchnorm=s.sync_batchnorm)
+    if first_weights is not None:
+        first_weights(nets, shape)
     state = State.start(nets, s, scale_loss=choose_dtype(s.precision, device) == torch.float16)
     loop.start(found, state, sets, s)
     return state

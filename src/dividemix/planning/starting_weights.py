@@ -10,16 +10,18 @@ from dividemix.nets.weights import WeightsReport, load_weights, take_weights
 from dividemix.planning.job import Job
 
 
-def load_starting_weights(job: Job, nets: Sequence[nn.Module], shape: tuple[int, ...]) -> WeightsReport | None:
-    """Put the job's weights into all nets and report what matched; None if they stay random.
+class StartingWeights:
+    """Puts the job's weights into nets when it is called; `report` says what matched, None if they stay random."""
 
-    Raises InputError if the weights cannot be had, or do not fit.
-    """
-    if job.weights:
-        first, *_ = [load_weights(net, Path(job.weights)) for net in nets]
-        return first
-    if job.pretrained:
-        stored = packaged_weights(job.settings.net, shape[-1])
-        first, *_ = [take_weights(net, stored, Path(job.settings.net)) for net in nets]
-        return first
-    return None
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.report: WeightsReport | None = None
+
+    def __call__(self, nets: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
+        """Change nets that take samples of that shape. Raises InputError if the weights are missing, or do not fit."""
+        job = self._job
+        if job.weights:
+            self.report, *_ = [load_weights(net, Path(job.weights)) for net in nets]
+        elif job.pretrained:
+            stored = packaged_weights(job.settings.net, shape[-1])
+            self.report, *_ = [take_weights(net, stored, Path(job.settings.net)) for net in nets]

@@ -34,7 +34,7 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.planning.starting_weights import load_starting_weights
+from dividemix.planning.starting_weights import StartingWeights
 from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
@@ -111,18 +111,18 @@ class Run:
         """
         if not numbered:
             refuse_existing(path, overwrite=overwrite)  # before minutes are spent on reading data
-        job, material, state = prepare(job, source)
-        weights = load_starting_weights(job, state.nets, material.shape)
+        starting = StartingWeights(job)
+        job, material, state = prepare(job, source, first_weights=starting)
 
         def fill(folder: Path) -> None:
             directory = RunDirectory(folder)
-            write_start(directory, job, material, choices, weights, source if keep_data else None)
+            write_start(directory, job, material, choices, starting.report, source if keep_data else None)
             save_last(directory, copies(state), [], material, job, choices=choices)
 
         directory = RunDirectory(create_directory(path, fill, overwrite=overwrite, numbered=numbered))
         if keep_data:  # as when the run is loaded; the page says how to correct this copy
             job = replace(job, data=str(path.with_name(directory.path.name) / directory.data.name))
-        return cls(job, directory, material, state, [], 0, list(choices), weights=weights, budget=budget)
+        return cls(job, directory, material, state, [], 0, list(choices), weights=starting.report, budget=budget)
 
     @classmethod
     def load(
