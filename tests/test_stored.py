@@ -74,6 +74,14 @@ def test_whatever_the_bytes_are_there_is_one_line(content: bytes) -> None:
     assert len(str(refusal.value)) < 300
 
 
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_json_nests_fifty_deep_and_no_deeper(opening: str, closing: str) -> None:
+    """Row 8: a depth that the parser of one Python bears overflows the stack of another."""
+    assert parse_json((opening * 50 + "1" + closing * 50).encode(), Any, "here")
+    with pytest.raises(InputError, match="nested deeper than 50"):
+        parse_json((opening * 51 + "1" + closing * 51).encode(), Any, "here")
+
+
 def test_brackets_in_texts_do_not_count_as_depth() -> None:
     assert parse_json(json.dumps(["[" * 1000 + '"\\' + "{" * 1000]).encode(), list[str], "here")
 

@@ -105,6 +105,20 @@ def test_the_settings_of_a_users_method_are_in_the_help(code: Path, capsys: pyte
     assert "lambda_u" not in text
 
 
+def test_a_net_that_a_file_of_settings_names_is_imported_only_by_who_trusts_it(
+    code: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row 7: `train --config FILE` imported the net that the file names."""
+    (tmp_path / "settings.yaml").write_text(printed(capsys, *QUICK, "--net", "their_nets:make"))
+    forget_code(monkeypatch)
+    code.unlink(missing_ok=True)
+    by_file = ["train", "--config", "settings.yaml", "--out", "run"]
+    assert "settings.yaml: its net 'their_nets:make' is Python code" in fail(capsys, by_file)
+    assert not code.exists()
+    assert main([*by_file, "--trust_net"]) == 0
+    assert code.exists()
+
+
 @pytest.mark.parametrize("command", [["evaluate", "run"], ["train", "--resume", "--out", "run"]])
 def test_a_method_that_a_directory_names_is_imported_only_by_who_trusts_it(
     code: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str]

@@ -248,7 +248,7 @@ def test_a_run_that_is_killed_is_reported_with_its_signal_even_without_its_log(t
 def test_python_files_in_the_working_directory_are_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The oracle: Python without -P imports them."""
+    """Row 3: `reproduce` imported them. The oracle: Python without -P does."""
     planted = "from pathlib import Path; Path('imported').touch(); raise SystemExit('planted')"
     for name in ("numpy.py", "torch.py", "dividemix.py", "yaml.py"):
         (tmp_path / name).write_text(planted)
