@@ -13,6 +13,7 @@ import pytest
 from injected import dying
 from small_model import save_images, small_images, small_model
 from toys import toy_job, trained, tree
+from workshop import spawn
 
 from dividemix import atomic
 from dividemix.cli import main
@@ -90,8 +91,8 @@ def test_code_is_compiled_where_nobody_else_can_write(
 ) -> None:
     """Row 11: torch's compile cache was used though another user owned it. It is in the folder of temporary files."""
     shared = tmp_path / "shared"
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setattr("torch._inductor.runtime.cache_dir_utils.default_cache_dir", lambda: str(shared))
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     if planted != "nothing":
         (tmp_path / "theirs" if planted == "a link" else shared).mkdir(mode=0o755)
@@ -109,6 +110,25 @@ def test_code_is_compiled_where_nobody_else_can_write(
     else:
         assert chosen is not None
         assert stat.S_IMODE(Path(chosen).stat().st_mode) == 0o700
+
+
+def test_what_torch_chose_itself_is_no_choice_of_the_user(tmp_path: Path) -> None:
+    """Row 11: torch names its default in the environment when its compiler is imported, and it was not looked at."""
+    code = """
+import os, stat, sys, tempfile
+os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
+tempfile.tempdir = sys.argv[1]
+from torch._inductor.runtime.cache_dir_utils import cache_dir
+folder = cache_dir()
+os.chmod(folder, 0o777)
+assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == folder
+from dividemix.engine.compile_cache import use_private_cache
+use_private_cache()
+assert cache_dir() != folder
+print(oct(stat.S_IMODE(os.stat(cache_dir()).st_mode)))
+"""
+    done = spawn(code, str(tmp_path))
+    assert done.stdout == "0o700\n", done.stderr
 
 
 def test_the_users_own_choice_of_a_cache_stays(monkeypatch: pytest.MonkeyPatch) -> None:
