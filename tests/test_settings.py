@@ -151,6 +151,14 @@ def test_others_may_be_large(name: str) -> None:
     assert getattr(made(**{name: 1e6}), name) == 1e6
 
 
+@pytest.mark.parametrize("value", [1e30, 1e300, math.inf])
+@pytest.mark.parametrize("name", ABOVE_ZERO + FROM_ZERO)
+def test_what_a_float32_cannot_hold_is_too_large(name: str, value: float) -> None:
+    """The laboratory found it: a traceback of torch, "value cannot be converted to type float without overflow"."""
+    assert getattr(made(**{name: 9e29}), name) == 9e29
+    assert refused(**{name: value}).endswith(" 0, less than 1e+30")
+
+
 @pytest.mark.parametrize("name", ["epochs", "lr"])
 def test_numbers_beyond_any_float_are_refused_too(name: str) -> None:
     line = refused(**{name: 10**400})

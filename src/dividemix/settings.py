@@ -20,7 +20,7 @@ from dividemix.meant import or_meant
 
 REQUIRED: Any = dataclasses.MISSING  # the default of a setting that has none
 _NUMBERS: dict[type, str] = {int: "an integer", float: "a number"}
-_LIMITS: dict[type, float] = {int: 2**63, float: math.inf}
+_LIMITS: dict[type, float] = {int: 2**63, float: 1e30}  # a float32 ends at 3e38, also where it is multiplied
 
 
 def setting(
@@ -85,12 +85,15 @@ class Field:
             with contextlib.suppress(OverflowError):
                 value = float(value)
         fits = type(value) is self.kind
+        limit = ""
         if fits and self.words:
             fits = value in self.words
         elif fits and self.kind in _NUMBERS:
-            fits = self.low <= value <= self.high and value > self.above and abs(value) < _LIMITS[self.kind]
+            fits = self.low <= value <= self.high and value > self.above
+            if fits and abs(value) >= _LIMITS[self.kind]:
+                fits, limit = False, f", less than {_LIMITS[self.kind]:g}"
         if not fits:
-            raise InputError(f"{self.name} is {shown(value)}: it must be {self.allowed}")
+            raise InputError(f"{self.name} is {shown(value)}: it must be {self.allowed}{limit}")
         if self.kind is str and not _is_utf8(value):
             raise InputError(f"{self.name} is {value!r}: it is not valid UTF-8; rename it")
         return value
