@@ -57,6 +57,14 @@ def test_every_seed_is_taken(seed: int, learner: str) -> None:
     assert trained(data, s).epoch == 2
 
 
+@pytest.mark.parametrize("learner", ["extra_trees", "random_forest"])
+def test_a_leaf_of_more_rows_than_there_are_has_all_rows(learner: str) -> None:
+    """The laboratory found it: a traceback of scikit-learn. Oracle: trees of one leaf say the same of everything."""
+    s = CrossFittedSettings(**SHORT | {"epochs": 2, "learner": learner, "min_leaf": 2**62})
+    logits = trained(blobs(30), s).nets[0](torch.randn(9, 4))
+    assert torch.equal(logits, logits[:1].expand(9, -1))
+
+
 @pytest.mark.parametrize("kind", ["next", "any"])
 def test_it_finds_wrong_labels_and_predicts_right_ones(kind: str) -> None:
     """Digits, 35 % of labels wrong: better than scikit-learn's boosted trees, trained on them as they are."""

@@ -152,6 +152,12 @@ def test_it_trains_anything(group_size: int) -> None:
     assert_trains_on_odd_data(METHOD, **{**FIELDS, "group_size": group_size})
 
 
+def test_a_group_that_no_memory_holds_is_refused() -> None:
+    """The laboratory found it: a traceback of torch."""
+    with pytest.raises(InputError, match="group_size is 1025: it must be an integer >= 1 and <= 1024"):
+        MetaCleanerSettings(**FIELDS | {"group_size": 1025})
+
+
 def test_it_is_a_method_with_phases_for_any_number_of_epochs() -> None:
     assert METHODS["meta_cleaner"] is METHOD
     assert_phases_add_up(METHOD)

@@ -42,7 +42,7 @@ LAYERS = ("hidden_weight", "hidden_bias", "last_weight", "last_bias")  # State.b
 class MetaCleanerSettings(MethodSettings):
     """One setting."""
 
-    group_size: int = setting(5, "K: images of one class that make one feature", low=1)
+    group_size: int = setting(5, "K: images of one class that make one feature", low=1, high=1024)
 
 
 class MetaCleaner(Method):

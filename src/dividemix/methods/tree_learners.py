@@ -30,7 +30,7 @@ def trained(learner: str, s: "CrossFittedSettings", vectors: NDArray[Any], label
         boosting = ensemble.HistGradientBoostingClassifier
         return boosting(max_iter=s.num_rounds, early_stopping=stops_early, **common).fit(vectors, labels)
     forest = {"extra_trees": ensemble.ExtraTreesClassifier, "random_forest": ensemble.RandomForestClassifier}[learner]
-    leaf = max(s.min_leaf, len(labels) // _MOST_LEAVES)
+    leaf = min(max(s.min_leaf, len(labels) // _MOST_LEAVES), len(labels))
     threads = torch.get_num_threads()
     return forest(s.num_trees, min_samples_leaf=leaf, n_jobs=threads, **common).fit(vectors, labels)
 
