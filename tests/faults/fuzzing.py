@@ -14,6 +14,7 @@ import numpy as np
 from fuzzed_inputs import reader_calls, requests
 from fuzzed_lines import command_lines, train_lines
 from fuzzed_python import Bomb, python_calls, setting_calls
+from fuzzed_trainings import trainings
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from other_samples import save_every_kind
@@ -32,6 +33,7 @@ NUM_CALLS = {
     "Python": 600,
     "readers": 700,
     "requests": 500,
+    "trainings": 800,
 }
 _SEED = 20
 
@@ -65,6 +67,7 @@ KINDS: dict[str, st.SearchStrategy[Drawn]] = {  # the quickest first
     "command lines": command_lines().map(_line),
     "Python": python_calls(),
     "train flags": train_lines().map(_line),
+    "trainings": trainings(),
 }
 _AT_A_TIME = 20
 
