@@ -10,18 +10,27 @@ import resource
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-from injected import injected, refusing
+from injected import OPENING, injected, refusing
+from other_samples import save_texts
 from small_model import save_images, small_images, small_model
+from tar_shards import write_shards
 from toys import finish, save_toy, toy_job, trained, tree
 
 from dividemix.cli import main
+from dividemix.data.readers.column_files import read_columns
 from dividemix.data.readers.npz import read_npz
+from dividemix.data.readers.shard_sets import find_shards
+from dividemix.data.readers.shards import list_shards
+from dividemix.data.readers.text_rows import read_text_rows, texts_of
+from dividemix.encoders.vector_cache import cached
 from dividemix.engine.checkpoint import load_checkpoint
-from dividemix.errors import InputError
+from dividemix.errors import DamagedCacheWarning, InputError
 from dividemix.experiments.finished import read_epochs
 from dividemix.experiments.plans import PlannedRun
 from dividemix.model.model import Model
+from dividemix.report.of_files import content_of_files
 from dividemix.runs.run import Run
 from dividemix.stored import MAX_BYTES, read_bytes
 
@@ -71,9 +80,77 @@ def test_the_epochs_of_a_finished_run_that_are_refused_are_not_damaged(tmp_path:
     said(lambda: read_epochs(PlannedRun("run", job), tmp_path), path / "metrics.jsonl", errno.ENOMEM)
 
 
+def test_predictions_that_are_refused_are_not_damaged(tmp_path: Path) -> None:
+    """`review` called them missing or damaged."""
+    path = trained(tmp_path / "run", toy_job(tmp_path, method="cross_entropy", epochs=1)).directory.path
+    said(lambda: content_of_files(path), path / "pred_probs.npy", errno.EMFILE)
+
+
 def test_a_model_that_is_refused_need_not_be_saved_again(tmp_path: Path) -> None:
     small_model().save_pretrained(tmp_path)
     said(lambda: Model.from_pretrained(tmp_path), tmp_path / "model.safetensors", errno.EMFILE)
+
+
+def test_a_file_of_samples_that_is_refused_is_not_called_another_kind_of_file(tmp_path: Path) -> None:
+    """The advice was to convert the text file, and that the others had no JSON."""
+    save_texts(tmp_path)
+    text, lines = tmp_path / "texts.txt", tmp_path / "texts.jsonl"
+    text.write_text("a\nb\n")
+    reads: tuple[tuple[Path, Callable[[], object]], ...] = (
+        (text, lambda: texts_of(text, None)),
+        (lines, lambda: texts_of(lines, "text")),
+        (lines, lambda: read_text_rows(lines, "text")),
+        (lines, lambda: read_columns(lines)),
+    )
+    for path, read in reads:
+        read()
+        assert said(read, path) == f"{path}: cannot be read: Permission denied"
+
+
+def test_cached_vectors_that_are_refused_are_not_computed_again(tmp_path: Path) -> None:
+    """They were called damaged and replaced; an encoder may have taken hours for them."""
+    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+
+    def read() -> bytes:
+        return cached(tmp_path, 20, lambda chunks: [vectors[chunk.start : chunk.stop] for chunk in chunks]).tobytes()
+
+    whole, before = read(), {}
+    for name in ("chunks.json", "vectors.npy"):
+        before[name] = (tmp_path / name).stat().st_mtime_ns
+        with injected(refusing(tmp_path / name, 0, errno.EMFILE, OPENING)), pytest.raises(InputError) as caught:
+            read()
+        assert str(caught.value) == f"{tmp_path / name}: cannot be read: Too many open files"
+    assert read() == whole
+    assert {name: (tmp_path / name).stat().st_mtime_ns for name in before} == before
+
+
+def test_a_chunk_of_cached_vectors_that_there_is_not_is_damage(tmp_path: Path) -> None:
+    """A number of 20 digits was a traceback."""
+    vectors = np.ones((20, 4), np.float32)
+
+    def read() -> bytes:
+        return cached(tmp_path, 20, lambda chunks: [vectors[chunk.start : chunk.stop] for chunk in chunks]).tobytes()
+
+    whole, record = read(), tmp_path / "chunks.json"
+    for number in ("9" * 20, "-1", "x"):
+        record.write_text(record.read_text().replace('"0":', f'"{number}":'))
+        with pytest.warns(DamagedCacheWarning, match="1 of 1 parts were damaged"):
+            assert read() == whole
+
+
+def test_the_index_of_shards_that_is_refused_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was called damaged and replaced."""
+    monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "cache"))
+    write_shards(tmp_path / "set", 12, 1)
+
+    def read() -> object:
+        shards = find_shards(str(tmp_path / "set"))
+        assert shards is not None
+        return list_shards(shards)
+
+    read()
+    (path,) = (tmp_path / "cache" / "shards").iterdir()
+    assert said(read, path) == f"{path}: cannot be read: Permission denied"
 
 
 def test_environments_that_cannot_be_read_are_not_replaced(run: Path) -> None:

@@ -75,10 +75,10 @@ def test_photographs_are_found_again(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("pred_probs.npy", lambda file: np.save(file, np.zeros((3, 4), np.float32)), r"pred_probs\.npy: missing or"),
-        ("pred_probs.npy", lambda file: file.write_bytes(b"\x93NUMPY"), r"pred_probs\.npy: missing or damaged"),
+        ("pred_probs.npy", lambda file: np.save(file, np.zeros((3, 4), np.float32)), r"pred_probs\.npy: damaged"),
+        ("pred_probs.npy", lambda file: file.write_bytes(b"\x93NUMPY"), r"pred_probs\.npy: damaged"),
         ("pred_probs.npy", lambda file: np.save(file, np.full((40, 4), np.nan, np.float32)), "not in"),
-        ("pred_probs.npy", Path.unlink, r"pred_probs\.npy: missing"),
+        ("pred_probs.npy", Path.unlink, r"pred_probs\.npy: cannot be read: No such file"),
         ("model/config.json", lambda file: file.write_text(json.dumps({"classes": ["a", 1]})), "does not name the cl"),
         ("model/config.json", lambda file: file.write_text(json.dumps({"classes": ["a", "b"]})), "that is no class"),
         ("summary.json", lambda file: file.write_text("[]"), r"summary\.json: damaged"),

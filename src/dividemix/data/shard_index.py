@@ -48,13 +48,16 @@ class ShardIndex:
 def kept_index(about: Any, make: Callable[[], ShardIndex]) -> ShardIndex:
     """The index that was made from `about`, JSON's types: from the disk, or made and written to the disk.
 
-    Raises what `make` raises. A disk that cannot be written is no error: the index is made again next time.
+    Raises what `make` raises, and InputError if the system refuses to read it. A disk that cannot be written is no
+    error: the index is made again next time.
     """
     path = cache_folder() / "shards" / f"{digest_of(b'', [FORMAT, about])}.index"
     if path.is_file():
         try:
             return _read(path)
         except (InputError, ValueError, LookupError, OSError) as error:
+            if isinstance(error.__cause__, OSError):
+                raise
             warnings.warn(f"{path}: damaged ({error}); it is made again", DamagedCacheWarning, stacklevel=2)
     index = make()
     with suppress(OSError):

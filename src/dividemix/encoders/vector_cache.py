@@ -9,7 +9,6 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TypedDict
 
@@ -89,10 +88,13 @@ def _header(shape: tuple[int, int]) -> bytes:
 
 
 def _known(path: Path, record: Path, num_samples: int) -> _Chunks | None:
-    """What chunks.json says, without the chunks that are damaged; None if nothing can be used."""
+    """What chunks.json says, without the chunks that are damaged; None if nothing can be used.
+
+    Raises InputError if the system refuses to read: the vectors are there, and may have taken hours.
+    """
     if not record.exists():
         return None
-    with suppress(InputError, ValueError, OSError):
+    try:
         known = read_json(record, _Chunks)
         digests, shape = known["digests"], (known["num_samples"], known["num_features"])
         found = _intact(path, shape, digests) if shape[0] == num_samples and path.is_file() else {}
@@ -100,8 +102,13 @@ def _known(path: Path, record: Path, num_samples: int) -> _Chunks | None:
             words = f"{path}: {len(damaged)} of {len(digests)} parts were damaged and are computed again"
             warnings.warn(words, DamagedCacheWarning, stacklevel=2)
         return known | {"digests": found} if found else None
-    warnings.warn(f"{record}: damaged; the vectors are computed again", DamagedCacheWarning, stacklevel=2)
-    return None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (InputError, ValueError) as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        warnings.warn(f"{record}: damaged; the vectors are computed again", DamagedCacheWarning, stacklevel=2)
+        return None
 
 
 def _intact(path: Path, shape: tuple[int, int], digests: dict[str, str]) -> dict[str, str]:
@@ -112,11 +119,10 @@ def _intact(path: Path, shape: tuple[int, int], digests: dict[str, str]) -> dict
             return {}
         if file.seek(0, os.SEEK_END) != len(header) + width * shape[0]:
             file.truncate(len(header) + width * shape[0])
-        for number, digest in digests.items():
-            start = int(number) * CHUNK
+        for number, start in enumerate(range(0, shape[0], CHUNK)):
             file.seek(len(header) + start * width)
-            if digest_of(file.read(width * (min(start + CHUNK, shape[0]) - start))) == digest:
-                intact[number] = digest
+            if digest_of(file.read(width * (min(start + CHUNK, shape[0]) - start))) == digests.get(str(number)):
+                intact[str(number)] = digests[str(number)]
     return intact
 
 

@@ -77,8 +77,10 @@ def _probs(file: Path, digest: str | None, num_samples: int, num_classes: int) -
             raise ValueError(f"{probs.dtype} of shape {probs.shape}")
         if not (probs.min() >= 0 and probs.max() <= 1):  # NaN too is refused
             raise ValueError("a probability is not in [0, 1]")
-    except (OSError, *DAMAGE) as error:
-        raise InputError(f"{file}: missing or damaged ({' '.join(str(error).split())[:200]})") from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except DAMAGE as error:
+        raise InputError(f"{file}: damaged ({' '.join(str(error).split())[:200]})") from error
     if digest is not None and digest != digest_of_file(file):
         raise InputError(f"{file}: damaged: not what was written; dividemix resume {file.parent} writes it again")
     result: NDArray[np.float32] = probs

@@ -86,7 +86,9 @@ def _json_columns(table: Path, label: str | None) -> Columns:
     try:
         lines = table.read_text(encoding="utf-8-sig").split("\n")
         objects = [(number, json.loads(line)) for number, line in enumerate(lines, start=1) if line.strip()]
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise InputError(f"{table}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{table}: not a file with one JSON object in each line: {error}") from error
     if wrong := [number for number, one in objects if not isinstance(one, dict)]:
         raise InputError(f"{table}: line {wrong[0]} is not a JSON object")

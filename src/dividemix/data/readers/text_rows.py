@@ -90,7 +90,7 @@ def texts_of(path: Path, text_column: str | None) -> list[str]:
     if suffix == ".txt":
         try:
             return _lines(path)
-        except (OSError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError as error:
             raise InputError(f"{path}: not a text file in UTF-8: convert it") from error
     if suffix not in TEXT_FILES:
         raise InputError(f"{path}: {takes}")
@@ -105,8 +105,14 @@ def texts_of(path: Path, text_column: str | None) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    """The lines of a file in UTF-8. Only line feeds end a line: other separators may be inside a text."""
-    lines = path.read_text(encoding="utf-8-sig").split("\n")  # read_text has made \r\n a line feed
+    """The lines of a file in UTF-8. Only line feeds end a line: other separators may be inside a text.
+
+    Raises InputError if it cannot be read, UnicodeDecodeError if it is not UTF-8.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # read_text has made \r\n a line feed
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     return lines[:-1] if lines[-1] == "" else lines
 
 
@@ -162,7 +168,9 @@ def _json_rows(table: Path, text_column: str, label_column: str | None) -> tuple
         for number, line in enumerate(_lines(table), start=1):
             if line.strip():
                 objects.append((number, _object(line)))
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        if isinstance(error.__cause__, OSError):  # the system refused to read it
+            raise
         raise InputError(f"{table}: not a file with one JSON object in each line: {error}") from error
     columns = list(dict.fromkeys(name for _, one in objects for name in one))
     for name, flag in ((text_column, "text_column"), (label_column, "label_column")):
