@@ -1,4 +1,6 @@
-"""TF-IDF vectors. The oracle is scikit-learn's TfidfVectorizer and TruncatedSVD, with their own transform."""
+"""TF-IDF vectors. The oracle is scikit-learn's TfidfVectorizer and TruncatedSVD; for words with marks, the spaces."""
+
+import unicodedata
 
 import numpy as np
 import pytest
@@ -30,3 +32,19 @@ def test_a_text_without_a_known_word_is_zero() -> None:
 def test_texts_without_words_are_refused(texts: list[str]) -> None:
     with pytest.raises(InputError, match="TF-IDF needs"):
         TfidfEncoder.fitted(texts)
+
+
+def test_words_keep_the_marks_of_their_letters() -> None:
+    """Hindi's vowel signs and Yoruba's accents are characters of their own; a phrase's words are between its spaces."""
+    texts = ["किताब पढ़ो", "किताब लो", "ọjọ́ kan", "ọjọ́ méjì"]
+    encoder = TfidfEncoder.fitted(texts)
+    words = {unicodedata.normalize("NFC", word) for text in texts for word in text.split()}
+    assert {term for term in encoder.terms if " " not in term} == words
+
+
+def test_the_same_letter_in_one_or_two_characters_is_the_same_word() -> None:
+    texts = ["café noir", "café crème", "thé noir", "thé vert"]
+    encoder = TfidfEncoder.fitted([unicodedata.normalize("NFC", text) for text in texts])
+    one, two = (encoder.encode([unicodedata.normalize(form, text) for text in texts]) for form in ("NFC", "NFD"))
+    assert one.any()
+    assert one.equal(two)

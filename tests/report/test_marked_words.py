@@ -50,3 +50,9 @@ def test_a_mark_beyond_the_end_of_a_cut_text_is_not_shown() -> None:
     assert text("ab cd", [(0, 2)]) == {"kind": "text", "text": "ab cd", "marks": [[0, 2]]}
     assert text("ab cd") == {"kind": "text", "text": "ab cd"}
     assert text("x" * 5000, [(0, 2), (3999, 4001)])["marks"] == [[0, 2]]
+
+
+def test_a_word_is_marked_whole_with_its_accents() -> None:
+    """An accent that is a character of its own belongs to the word: each span is between two spaces."""
+    one = "ọjọ́ kan ọlọ́pàá"
+    assert [one[start:stop] for start, stop in parts_of(one, 60)] == one.split()

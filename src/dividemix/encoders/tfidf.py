@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from dividemix.data.words import plain, word_pattern
 from dividemix.encoders.encoder import Sample
 from dividemix.errors import InputError
 from dividemix.optional import import_optional
@@ -66,4 +67,6 @@ class TfidfEncoder(nn.Module):
 
 def _vectorizer(**settings: Any) -> Any:
     text = import_optional("sklearn.feature_extraction.text", "text", "scikit-learn")
-    return text.TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\b\w+\b", **settings)
+    return text.TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, preprocessor=plain, token_pattern=word_pattern(), **settings
+    )

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.data.words import word_pattern
+
 Span = tuple[int, int]  # first character, and the one after the last
-_WORD = re.compile(r"\w+")
 _MOST_MARKS = 5  # of a text
 _LEAST = 0.3  # a marked part counts at least this share of what the first one does
 
@@ -44,7 +45,7 @@ def marked_words(
 
 def parts_of(text: str, most: int) -> list[Span]:
     """The words of a text, or at most `most` groups of them; nothing if leaving one out would leave no word."""
-    words = [found.span() for found in _WORD.finditer(text)]
+    words = [found.span() for found in re.finditer(word_pattern(), text)]
     size = -(-len(words) // most) if words else 1
     groups = [words[first : first + size] for first in range(0, len(words), size)]
     return [(group[0][0], group[-1][1]) for group in groups] if len(groups) > 1 else []
