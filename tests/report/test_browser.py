@@ -687,6 +687,18 @@ def test_on_a_phone_labels_stand_apart_and_nothing_scrolls_inside(browser: Any, 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
+def test_on_a_phone_cards_of_texts_have_room_for_class_names(browser: Any, open_page: Callable[..., None]) -> None:
+    """A name is whole if its text is no wider than its box."""
+    content = invented_content(np.arange(20) % 2, ("entertainment", "international"))
+    open_page(dataclasses.replace(content, is_issue=np.ones(20, bool)), lambda i: text("a short text", []))
+    media(browser, 390, 844, dark=False)
+    hidden = browser.execute_script("""
+        return [...document.querySelectorAll(".card .line .name")]
+          .map((element) => element.scrollWidth - element.clientWidth);""")
+    assert len(hidden) > 20
+    assert max(hidden) == 0
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[ReviewServer]:
     """The server of a run whose samples have hostile names; two of them have files."""
