@@ -1,8 +1,10 @@
 """Packages that an encoder needs and that are not installed with this one, and what they load from elsewhere."""
 
 import importlib
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from dividemix.errors import InputError
@@ -25,8 +27,18 @@ def loading(name: str, advice: str) -> Iterator[None]:
     except InputError:
         raise
     except Exception as error:  # packages raise anything for a wrong name, or without a network
-        words = " ".join(str(error).split())[:200] or type(error).__name__
+        words = textwrap.shorten(str(error), 200, placeholder=" ...") or type(error).__name__
         raise InputError(f"{name!r} cannot be loaded: {words}; {advice}") from error
+
+
+def check_folder(model: str, name: str) -> None:
+    """Raise InputError if the model of this name is meant as a folder, and is none.
+
+    A name on the hub of transformers is MODEL or OWNER/MODEL.
+    """
+    is_path = model.startswith((".", "~")) or Path(model).is_absolute() or model.count("/") > 1
+    if is_path and not Path(model).is_dir():
+        raise InputError(f"{name!r} cannot be loaded: there is no folder {model}")
 
 
 @contextmanager

@@ -233,6 +233,21 @@ def test_a_missing_package_is_one_line(source: str, monkeypatch: pytest.MonkeyPa
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("source", ["transformers", "sentence-transformers", "tokens"])
+@pytest.mark.parametrize("model", ["/nowhere", "./nowhere", "models/of/nowhere"])
+def test_a_missing_folder_is_one_line_and_the_package_is_not_asked(
+    source: str, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The packages take such a name for one on their hub: their words about it help nobody."""
+    package = types.ModuleType("package")
+    package.__version__ = "0"  # type: ignore[attr-defined]
+    for one in ("transformers", "sentence_transformers"):
+        monkeypatch.setitem(sys.modules, one, package)
+    name = f"{source}:{model}" + "=8" * (source == "tokens")
+    with pytest.raises(InputError, match=f"^'{name}' cannot be loaded: there is no folder {model}$"):
+        find_encoder(name)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

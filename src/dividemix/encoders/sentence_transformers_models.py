@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from dividemix.encoders.encoder import Encoder, Sample, weights_digest
-from dividemix.optional import import_optional, loading, quiet
+from dividemix.optional import check_folder, import_optional, loading, quiet
 
 _ADVICE = "check the name, connect to the network once, or give a folder: sentence-transformers:FOLDER"
 
@@ -34,6 +34,7 @@ class SentenceEncoder:
 def load(model: str, weights: str, name: str) -> Encoder:
     """The encoder; no code of the model's own is run, and only safetensors are read."""
     package = import_optional("sentence_transformers", name, "sentence-transformers")
+    check_folder(model, name)
     with loading(name, _ADVICE), quiet(sys.modules.get("transformers")):
         found = package.SentenceTransformer(model, device="cpu", model_kwargs={"use_safetensors": True})
     return SentenceEncoder(name, found, f"sentence-transformers {package.__version__}")

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from dividemix.encoders.encoder import Encoder, Sample
 from dividemix.errors import InputError
-from dividemix.optional import import_optional, loading, quiet
+from dividemix.optional import check_folder, import_optional, loading, quiet
 
 SOURCE = "tokens"
 _ADVICE = "check the name, connect to the network once, or give a folder that has the model"
@@ -51,6 +51,7 @@ def load(model: str, length: str, name: str) -> Encoder:
     if not length.isdecimal() or int(length) < 2:
         raise InputError(f"encoder {name!r}: must end with the number of tokens of a text, as in {SOURCE}:MODEL=128")
     transformers = import_optional("transformers", name, "transformers")
+    check_folder(model, name)
     with loading(name, _ADVICE), quiet(transformers):
         tokenizer = transformers.AutoTokenizer.from_pretrained(model, trust_remote_code=False)
     return TokenIds(name, tokenizer, int(length))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from dividemix.encoders.encoder import IMAGENET, Encoder, ImageEncoder, Preprocessing, Sample, weights_digest
-from dividemix.optional import import_optional, loading, quiet
+from dividemix.optional import check_folder, import_optional, loading, quiet
 
 _ADVICE = "check the name, connect to the network once, or give a folder that has the model: transformers:FOLDER"
 _MAX_TOKENS = 512
@@ -62,6 +62,7 @@ def load(model: str, weights: str, name: str) -> Encoder:
     """The encoder; no code of the model's own is run, and only safetensors are read."""
     transformers = import_optional("transformers", name, "transformers")
     version = f"transformers {transformers.__version__}"
+    check_folder(model, name)
     with loading(name, _ADVICE), quiet(transformers):
         # Said, since otherwise the package asks in the terminal whether to run the code of a model that has some.
         net = transformers.AutoModel.from_pretrained(model, use_safetensors=True, trust_remote_code=False)

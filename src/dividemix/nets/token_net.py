@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from dividemix.optional import import_optional, loading, quiet
+from dividemix.optional import check_folder, import_optional, loading, quiet
 
 SOURCE = "transformers"
 _ADVICE = "check the name, connect to the network once, or give a folder that has the model"
@@ -46,6 +46,7 @@ def token_factory(name: str) -> Callable[..., nn.Module]:
     transformers, model = import_optional(SOURCE, name, SOURCE), name.partition(":")[2]
 
     def factory(num_classes: int, in_features: int) -> nn.Module:
+        check_folder(model, name)
         with loading(name, _ADVICE), quiet(transformers):
             body = transformers.AutoModel.from_pretrained(model, use_safetensors=True, trust_remote_code=False)
         return TokenNet(body, body.config.hidden_size, num_classes)
