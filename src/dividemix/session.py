@@ -1,5 +1,6 @@
 """Runs that are trained in a terminal: what is printed before the first epoch, at an interrupt, and at the end."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -60,17 +61,26 @@ def say_time(run: Run) -> None:
 
 
 def show_results(paths: Sequence[Path]) -> None:
-    """Print the table of finished runs, and where the results of each are."""
+    """Print the table of finished runs, and for each what was found and what to do next."""
     summaries = [RunDirectory(path).read_summary() for path in paths]
     if any(summary.get("kept_acc") is not None for summary in summaries):
         console.print(result_table(summaries))
     for path, summary in zip(paths, summaries, strict=True):
-        found = f"{summary['noise_rate']:.1%} of the labels are flagged as probably wrong; report.html shows them"
-        if not summary["noise_rate"]:
-            found = "no label is flagged; report.html shows the least certain ones"
         for caution in summary.get("cautions", []):
             say(f"warning: {caution}")
-        say(f"{path}: {found}; label_issues.csv lists all labels, worst first; dividemix predict {path} uses the model")
+        for line in _ending(path, summary["noise_rate"]):
+            say(line)
+
+
+def _ending(path: Path, noise_rate: float) -> Iterator[str]:
+    """What was found, and the commands that use it. Each command is at the end of its line, ready to be copied."""
+    run, them = shlex.quote(str(path)), "them" if noise_rate else "the least certain ones"
+    found = f"{noise_rate:.1%} of the labels are flagged as probably wrong" if noise_rate else "no label is flagged"
+    yield f"{path}: {found}"
+    yield f"decide on {them} in the browser: dividemix review {run}"
+    yield f"all labels, worst first: {path / 'label_issues.csv'}"
+    yield f"the report: {path / 'report.html'}"
+    yield f"classify new samples: dividemix predict {run} DATA"
 
 
 def _saved(run: Run) -> str:
