@@ -74,7 +74,7 @@ def test_a_given_length_is_left_alone() -> None:
 
 @pytest.mark.parametrize("epochs", [1, 2, 3, 1000])
 @pytest.mark.parametrize("method", [None, *METHODS])
-@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "default"])  # whose lengths the data decides
+@pytest.mark.parametrize("preset", PRESETS)
 def test_any_number_of_epochs_fits_every_preset(preset: str, method: str | None, epochs: int) -> None:
     """A preset's own warm-up of ten epochs must not refuse three epochs."""
     given = {"epochs": epochs} | ({} if method is None else {"method": method})
@@ -198,6 +198,17 @@ def test_with_the_preset_default_the_rest_is_chosen_to_fit_the_data(tmp_path: Pa
     assert {"net", "net_width", "batch_size", "holdout", "warmup_epochs", "rampup_epochs"} <= chosen.keys()
     assert not given.keys() & chosen.keys()
     assert plan.job == Job.of(preset_values("default") | given | chosen)
+
+
+@pytest.mark.parametrize(("epochs", "warmup"), [(1, 1), (3, 1), (12, 2), (60, 5)])
+def test_the_lengths_of_a_named_method_fit_the_epochs_for_data_of_your_own(
+    tmp_path: Path, epochs: int, warmup: int
+) -> None:
+    """Three epochs are fewer than the paper's ten of warm-up. Oracle: a sixth, 5 at most on a CPU, by hand."""
+    given = {"data": str(save_toy(tmp_path)), "device": "cpu", "epochs": epochs, "method": "dividemix"}
+    plan = make_plan(given)
+    assert plan.job.values()["warmup_epochs"] == warmup
+    assert [choice.value for choice in plan.choices if choice.name == "warmup_epochs"] == [warmup]
 
 
 def test_what_is_chosen_for_a_method_it_has(tmp_path: Path) -> None:

@@ -125,7 +125,11 @@ def scaled_preset(preset: str, method: str, given: Mapping[str, Any]) -> tuple[d
     values, fields = preset_values(preset, method), fields_of(find_method(method).settings)
     before, epochs = values.get("epochs", fields["epochs"].default), given.get("epochs")
     scaled: list[Choice] = []
-    if preset == DEFAULT or type(epochs) is not int or epochs in (before, 0):
+    if type(epochs) is not int or epochs in (before, 0):
+        return values, scaled
+    if preset == DEFAULT:  # chosen when the data is known; until then it must fit the epochs
+        if "warmup_epochs" in fields and "warmup_epochs" not in given:
+            values["warmup_epochs"] = max(1, min(epochs, values.get("warmup_epochs", fields["warmup_epochs"].default)))
         return values, scaled
     in_steps = given.get("lr_schedule", values.get("lr_schedule", fields["lr_schedule"].default)) == "step"
     for name in _SCALED if in_steps else _SCALED[:-1]:
