@@ -129,6 +129,16 @@ def test_a_line_is_broken_between_words_and_only_on_a_terminal(
     assert (written.getvalue().count("\n") > 1) == is_terminal
 
 
+def test_a_command_is_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is copied from the terminal: in two lines it would be two commands."""
+    command = "dividemix resume runs/a-very-long-name-of-a-run"
+    for width, lines in ((80, [f"stopped: {command}"]), (50, ["stopped:", command]), (20, ["stopped:", command])):
+        out = io.StringIO()
+        monkeypatch.setattr(display, "console", Console(file=out, force_terminal=True, width=width, no_color=True))
+        display.say_command("stopped", command)
+        assert out.getvalue().splitlines() == lines
+
+
 def test_an_interrupt_closes_the_training_which_saves_what_is_left(pages: list[Any]) -> None:
     log = []
 

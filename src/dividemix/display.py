@@ -29,6 +29,15 @@ def say(text: str) -> None:
     console.print(text, soft_wrap=True)
 
 
+def say_command(text: str, command: str) -> None:
+    """Print `text: command`. On a terminal a command is never broken: if there is no room, it gets its own line."""
+    if console.is_terminal and len(text) + len(command) + 2 > console.width:
+        say(f"{text}:")
+        console.print(command, soft_wrap=True)
+    else:
+        console.print(f"{text}: {command}", soft_wrap=True)
+
+
 def watch(run: Run, log: tuple[str, ...] = ()) -> None:
     """Train the run to its end, show each epoch, and write the report. An interrupt ends it after all is saved.
 

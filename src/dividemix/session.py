@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dividemix.data.builtin import BUILT_IN
-from dividemix.display import console, result_table, say, watch
+from dividemix.display import console, result_table, say, say_command, watch
 from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import InputError, counted
@@ -32,8 +32,9 @@ def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int
         with Interrupts():
             watch(run, log)
     except Interrupted as interrupt:
-        resume = resume or f"dividemix resume {run.directory.path}{' --trust_net' if run.job.names_code else ''}"
-        say(f"stopped by {interrupt}: {_saved(run)}. Continue with: {resume}")
+        trust = " --trust_net" if run.job.names_code else ""
+        resume = resume or f"dividemix resume {shlex.quote(_from_here(run.directory.path))}{trust}"
+        say_command(f"stopped by {interrupt}: {_saved(run)}. Continue with", resume)
         return 128 + interrupt.number
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
@@ -68,19 +69,22 @@ def show_results(paths: Sequence[Path]) -> None:
     for path, summary in zip(paths, summaries, strict=True):
         for caution in summary.get("cautions", []):
             say(f"warning: {caution}")
-        for line in _ending(path, summary["noise_rate"]):
-            say(line)
+        _show_ending(_from_here(path), summary["noise_rate"])
 
 
-def _ending(path: Path, noise_rate: float) -> Iterator[str]:
-    """What was found, and the commands that use it. Each command is at the end of its line, ready to be copied."""
-    run, them = shlex.quote(str(path)), "them" if noise_rate else "the least certain ones"
-    found = f"{noise_rate:.1%} of the labels are flagged as probably wrong" if noise_rate else "no label is flagged"
-    yield f"{path}: {found}"
-    yield f"decide on {them} in the browser: dividemix review {run}"
-    yield f"all labels, worst first: {path / 'label_issues.csv'}"
-    yield f"the report: {path / 'report.html'}"
-    yield f"classify new samples: dividemix predict {run} DATA"
+def _show_ending(run: str, noise_rate: float) -> None:
+    """Print what was found, and the files and commands that use it, each where it can be copied."""
+    say(f"{run}: {f'{noise_rate:.1%} of the labels are' if noise_rate else 'no label is'} flagged as probably wrong")
+    say_command("report", f"{run}/report.html")
+    say_command("all labels, worst first", f"{run}/label_issues.csv")
+    say_command("to decide on labels in the browser", f"dividemix review {shlex.quote(run)}")
+    say_command("to classify new samples", f"dividemix predict {shlex.quote(run)} DATA")
+
+
+def _from_here(path: Path) -> str:
+    """The path, relative to the working directory if it is inside."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _saved(run: Run) -> str:
