@@ -607,6 +607,23 @@ def test_a_photograph_is_enlarged_and_decided_on_large(
     browser.get_log("browser")  # the file that is gone
 
 
+def test_a_click_low_in_the_window_enlarges_too(browser: Any, open_page: Callable[..., None]) -> None:
+    """The bar of the review appears at the first click, over the lowest pictures, and must not take the click."""
+    content = dataclasses.replace(invented_content(np.arange(80) % 2, ("a", "b")), is_issue=np.ones(80, bool))
+    open_page(content, lambda i: image(encode(np.full((150, 150, 3), 90, np.uint8))))
+    picture, bar = (browser.find_element(By.CSS_SELECTOR, one) for one in (".card .picture", ".action-bar"))
+    middle = "const box = arguments[0].getBoundingClientRect(); return (box.top + box.bottom) / 2"
+    top = "return arguments[0].getBoundingClientRect().top"
+    browser.execute_script("arguments[0].scrollIntoView({ block: 'end' })", picture)
+    low = browser.execute_script("scrollBy(0, -45);" + middle, picture)
+    assert not bar.is_displayed()
+    webdriver.ActionChains(browser).click(picture).perform()
+    assert browser.find_element(By.ID, "large").is_displayed()
+    press(browser, Keys.ESCAPE)
+    assert bar.is_displayed()
+    assert low > browser.execute_script(top, bar), "the click was above the bar: this test shows nothing"
+
+
 def until(holds: Callable[[], bool], seconds: float = 10) -> bool:
     """Whether it holds before the time is over."""
     deadline = time.monotonic() + seconds

@@ -63,11 +63,29 @@ function showReview() {
   refreshGallery();
   showProgress();
   document.addEventListener("focusin", ({ target }) => {
-    setReviewing(gallery.contains(target) || bar.contains(target) || Boolean(target.closest("dialog") && !bar.hidden));
+    const reviews = gallery.contains(target) || bar.contains(target) || Boolean(target.closest("dialog") && !bar.hidden);
+    afterClick(() => setReviewing(reviews));
     if (gallery.contains(target)) setCurrent(view.cards.indexOf(target));
   });
+  document.addEventListener("mousedown", () => (waiting = []), true);
+  for (const end of ["mouseup", "dragend"]) document.addEventListener(end, () => setTimeout(released), true);
   document.addEventListener("keydown", onKey);
   STORE.watch((stored) => repaintAll(() => mergeDecisions(stored)));
+}
+
+/** What waits for the end of a click, or null if no button of the mouse is down. */
+let waiting = null;
+
+/** Act after the click. A bar that appears between press and release would be under the mouse and lose the click. */
+function afterClick(act) {
+  if (waiting) waiting.push(act);
+  else act();
+}
+
+function released() {
+  const acts = waiting ?? [];
+  waiting = null;
+  for (const act of acts) act();
 }
 
 function leadText() {
