@@ -16,7 +16,7 @@ from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.engine.state import State
 from dividemix.errors import InputError
 from dividemix.judging.label_issues import find_issues
-from dividemix.methods import METHODS, loop
+from dividemix.methods import METHODS, loop, tree_learners
 from dividemix.methods.cross_fitted import CrossFittedSettings
 from dividemix.methods.method import TrainingSets
 from dividemix.nets.build import build_net
@@ -63,6 +63,24 @@ def test_a_leaf_of_more_rows_than_there_are_has_all_rows(learner: str) -> None:
     s = CrossFittedSettings(**SHORT | {"epochs": 2, "learner": learner, "min_leaf": 2**62})
     logits = trained(blobs(30), s).nets[0](torch.randn(9, 4))
     assert torch.equal(logits, logits[:1].expand(9, -1))
+
+
+@pytest.mark.parametrize(("num_samples", "num_classes"), [(150, 20), (900, 100), (101, 12)])
+def test_boosting_trains_where_a_tenth_cannot_have_every_class(num_samples: int, num_classes: int) -> None:
+    """scikit-learn refuses to hold out fewer samples than there are classes. Oracle: most labels, which are right."""
+    vectors, labels = make_blobs(num_samples, n_features=8, centers=num_classes, center_box=(-60, 60), random_state=0)
+    s = CrossFittedSettings(**SHORT | {"num_rounds": 2})
+    model = tree_learners.trained("hist_gradient_boosting", s, vectors, labels, 0)
+    assert model.score(vectors, labels) > 3 / num_classes  # by chance: 1 / num_classes
+
+
+@pytest.mark.parametrize("num_classes", [3, 10])
+def test_boosting_stops_early_where_a_tenth_has_every_class(num_classes: int) -> None:
+    """Labels at random: each round makes unseen labels less likely. Oracle: fewer rounds than are allowed."""
+    rng = np.random.default_rng(0)
+    s = CrossFittedSettings(**SHORT | {"learner": "hist_gradient_boosting", "num_rounds": 40})
+    model = tree_learners.trained(s.learner, s, rng.normal(size=(200, 4)), np.arange(200) % num_classes, 0)
+    assert model.n_iter_ < 40
 
 
 @pytest.mark.parametrize("kind", ["next", "any"])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_LEAVES = 4_000  # of a tree in a forest, about: more rows get larger leaves
 _FLOOR = 1e-6
+_FEWEST = 100  # samples of which boosting holds a part out to see when to stop
 
 
 def trained(learner: str, s: "CrossFittedSettings", vectors: NDArray[Any], labels: NDArray[Any], fold: int) -> Any:
@@ -26,13 +27,18 @@ def trained(learner: str, s: "CrossFittedSettings", vectors: NDArray[Any], label
     ensemble = import_optional("sklearn.ensemble", learner, "scikit-learn")
     common = {"random_state": (1_000 * s.seed + fold) % 2**32}  # the most that scikit-learn takes
     if learner == "hist_gradient_boosting":
-        stops_early = len(labels) >= 100 and np.unique(labels, return_counts=True)[1].min() > 1  # it holds a tenth out
         boosting = ensemble.HistGradientBoostingClassifier
-        return boosting(max_iter=s.num_rounds, early_stopping=stops_early, **common).fit(vectors, labels)
+        return boosting(max_iter=s.num_rounds, early_stopping=_stops_early(labels), **common).fit(vectors, labels)
     forest = {"extra_trees": ensemble.ExtraTreesClassifier, "random_forest": ensemble.RandomForestClassifier}[learner]
     leaf = min(max(s.min_leaf, len(labels) // _MOST_LEAVES), len(labels))
     threads = torch.get_num_threads()
     return forest(s.num_trees, min_samples_leaf=leaf, n_jobs=threads, **common).fit(vectors, labels)
+
+
+def _stops_early(labels: NDArray[Any]) -> bool:
+    """Whether boosting may hold a tenth of the samples out, by class: it needs one of each class on both sides."""
+    counts = np.unique(labels, return_counts=True)[1]
+    return len(labels) >= _FEWEST and -(-len(labels) // 10) >= len(counts) and bool(counts.min() > 1)
 
 
 def log_probs(model: Any, vectors: NDArray[Any], num_classes: int) -> Tensor:
