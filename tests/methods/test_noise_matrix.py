@@ -25,6 +25,36 @@ def test_a_class_without_samples_is_possible_and_nothing_is_divided_by_zero() ->
     assert ((matrix > 0) & (matrix < 1)).all()
 
 
+@pytest.mark.parametrize("number", [1, 4, 40])
+def test_a_class_that_nobody_learned_draws_no_samples(number: int) -> None:
+    """Three classes that are predicted well, and one whose own probability is the floor: too rare, or all in one fold.
+
+    Oracles: the matrix without its samples, and counts by hand.
+    """
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(3).repeat_interleave(300)
+    sure = 0.9 + 0.1 * torch.rand(900, generator=generator, dtype=torch.float64)
+    probs = torch.full((900 + number, 4), 1e-6, dtype=torch.float64)
+    probs[range(900), labels] = sure
+    probs[:900, :3] += (1 - sure[:, None]) / 3
+    probs[:900, 3] += 1e-7  # heads that did see the class
+    probs[900:, 0] = 1.0
+    log_probs = (probs / probs.sum(dim=1, keepdim=True)).log()
+    given = torch.cat([labels, torch.full((number,), 3)])
+    found = first_matrix(log_probs, given)
+    without = first_matrix(log_probs[:900, :3].log_softmax(dim=1), labels)
+    torch.testing.assert_close(found[1:3, :3], without[1:], atol=0.005, rtol=0)
+    assert found[0, 3].item() == pytest.approx((number + 1) / (300 + number + 4))
+    assert found[3, 3] > 0.9  # as the others
+    torch.testing.assert_close(found.sum(dim=1), torch.ones(4, dtype=torch.float64))
+
+
+def test_where_nothing_was_learned_all_classes_are_alike() -> None:
+    matrix = first_matrix(torch.full((30, 3), 1 / 3).log(), torch.arange(30) % 3)
+    torch.testing.assert_close(matrix, matrix.diagonal()[0] * torch.eye(3) + matrix[0, 1] * (1 - torch.eye(3)))
+    torch.testing.assert_close(matrix.sum(dim=1), torch.ones(3))
+
+
 def test_the_better_matrix_is_that_of_the_draws() -> None:
     log_probs, _, given = drawn()
     found = better_matrix(log_probs, given, torch.full((3, 3), 1 / 3) + torch.eye(3))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from dividemix.methods.noise_matrix import sampled, true_label_probs
+from dividemix.methods.noise_matrix import pooled, sampled, true_label_probs
 
 _ROUNDS = 30
 _STEP = 1.1  # factor of the sharpness in a round of EM
@@ -42,7 +42,7 @@ def fitted(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Fitted:
         sharpness = tried[likelihood]
         posterior = true_label_probs(torch.log_softmax(sharpness * log_probs, dim=1), labels, matrix)
         counts = torch.zeros_like(matrix).index_add(0, labels, posterior).T
-        matrix = counts + _BORROWED * _pooled(counts)
+        matrix = counts + _BORROWED * pooled(counts)
         matrix = matrix / matrix.sum(dim=1, keepdim=True)
     return Fitted(matrix, sharpness, likelihood)
 
@@ -50,15 +50,3 @@ def fitted(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Fitted:
 def log_likelihoods(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
     """The log-likelihood (N,) of the given labels (N,) through T, from predictions (N, C) of the true labels."""
     return torch.logsumexp(log_probs + matrix.T.log()[labels], dim=1)
-
-
-def _pooled(counts: Tensor) -> Tensor:
-    """The matrix (C, C) that all classes together suggest: one share of right labels, one distribution of wrong ones.
-
-    Counts are (C, C). No class is impossible.
-    """
-    off_diagonal = 1 - torch.eye(len(counts), dtype=counts.dtype, device=counts.device)
-    right = (counts.diagonal().sum() + 1) / (counts.sum() + 2)
-    wrong = ((counts * off_diagonal).sum(dim=0) + 1) * off_diagonal
-    wrong = wrong / wrong.sum(dim=1, keepdim=True).clamp(min=1)
-    return right * (1 - off_diagonal) + (1 - right) * wrong

@@ -12,13 +12,15 @@ from dividemix.nets.noise_channel import without_noise as without_noise
 
 _MOST = 100_000  # samples from which the matrix is estimated: more change nothing but the time
 _ROUNDS = 30
+_FEWEST = 5  # samples of a class; the mean probability of fewer is chance
 
 
 def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
     """T (C, C) by confident learning (Northcutt et al.), from predictions (N, C) of the *given* labels (N,).
 
     A sample counts for the class whose probability is largest compared with its mean among the samples with that
-    label. It tends to overstate the noise.
+    label. It tends to overstate the noise. A class that nobody learned has a mean near zero, which would draw the
+    samples of all others: no sample counts for it, and its row is what the other classes suggest.
     """
     log_probs, labels = sampled(log_probs, labels)
     probs = log_probs.exp()
@@ -26,9 +28,24 @@ def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
     counts = torch.bincount(labels, minlength=num_classes)
     sums = probs.new_zeros(num_classes).index_add(0, labels, probs.gather(1, labels[:, None])[:, 0])
     means = (sums / counts).where(counts > 0, 1.0).clamp(min=1e-12)
-    guesses = (probs / means).argmax(dim=1)
+    is_learned = (counts >= _FEWEST) & (means > probs.mean(dim=0))
+    guesses = (probs / means).masked_fill(~is_learned, -1.0).argmax(dim=1)
     joint = torch.bincount(guesses * num_classes + labels, minlength=num_classes**2).view(num_classes, -1)
-    return _rows_to_one(joint.to(probs.dtype))
+    joint = joint.to(probs.dtype) * is_learned[:, None]  # without any learned class, every guess is the first one
+    suggested = pooled(joint)
+    return torch.where(is_learned[:, None], _rows_to_one(joint), suggested / suggested.sum(dim=1, keepdim=True))
+
+
+def pooled(counts: Tensor) -> Tensor:
+    """The matrix (C, C) that all classes together suggest: one share of right labels, one distribution of wrong ones.
+
+    Counts are (C, C). No class is impossible.
+    """
+    off_diagonal = 1 - torch.eye(len(counts), dtype=counts.dtype, device=counts.device)
+    right = (counts.diagonal().sum() + 1) / (counts.sum() + 2)
+    wrong = ((counts * off_diagonal).sum(dim=0) + 1) * off_diagonal
+    wrong = wrong / wrong.sum(dim=1, keepdim=True).clamp(min=1)
+    return right * (1 - off_diagonal) + (1 - right) * wrong
 
 
 def better_matrix(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
