@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pictures import write_png
 from workshop import QUICK, fail, succeed
 
 from dividemix.cli import main
@@ -31,6 +32,18 @@ def test_two_runs_as_tables_as_json_and_as_a_page(capsys: pytest.CaptureFixture[
     compared = json.loads(capsys.readouterr().out)
     assert compared["settings"] == {"seed": [1, 2]}
     assert compared["pairs"][0]["agreement"]["num_common"] == 40
+
+
+def test_runs_without_a_common_sample_are_not_said_to_agree(capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("one", "two"):
+        for i in range(40):
+            write_png(Path(folder) / "ab"[i % 2] / f"{folder}{i}.png", i)
+        succeed(folder, *QUICK[1:], "--out", f"runs/{folder}")
+    capsys.readouterr()
+    assert main(["compare", "runs/one", "runs/two"]) == 0
+    said = capsys.readouterr().out
+    assert "no two runs have a sample in common" in said
+    assert "flagged by how many" not in said
 
 
 def test_mistakes_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
