@@ -6,7 +6,7 @@ import torch
 from drawn_labels import TRUE_MATRIX, drawn
 
 from dividemix.methods import noise_matrix
-from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, true_label_probs, without_noise
+from dividemix.methods.noise_matrix import first_matrix, true_label_probs, without_noise
 
 
 def test_the_first_matrix_counts_confident_samples_as_a_loop_does() -> None:
@@ -55,36 +55,17 @@ def test_where_nothing_was_learned_all_classes_are_alike() -> None:
     torch.testing.assert_close(matrix.sum(dim=1), torch.ones(3))
 
 
-def test_the_better_matrix_is_that_of_the_draws() -> None:
-    log_probs, _, given = drawn()
-    found = better_matrix(log_probs, given, torch.full((3, 3), 1 / 3) + torch.eye(3))
-    torch.testing.assert_close(found, TRUE_MATRIX, atol=0.03, rtol=0)
-
-
 def test_of_many_samples_some_are_taken_whatever_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels 0, 1, 2, 0, 1, 2, ...: every third sample has the same. Oracle: the matrix from all samples."""
     log_probs, _, given = drawn()
     number = int(torch.bincount(given).min())
     order = torch.stack([(given == c).nonzero()[:number, 0] for c in range(3)], dim=1).flatten()
     log_probs, given = log_probs[order], given[order]
-    start = torch.full((3, 3), 1 / 3) + torch.eye(3)
-    of_all = first_matrix(log_probs, given), better_matrix(log_probs, given, start)
+    of_all = first_matrix(log_probs, given)
     monkeypatch.setattr(noise_matrix, "_MOST", number)
-    of_some = first_matrix(log_probs, given), better_matrix(log_probs, given, start)
-    assert not torch.equal(of_some[0], of_all[0])
-    for found, expected in zip(of_some, of_all, strict=True):
-        torch.testing.assert_close(found, expected, atol=0.06, rtol=0)
-    assert torch.equal(of_some[0], first_matrix(log_probs, given))
-
-
-def test_the_better_matrix_makes_the_labels_likelier() -> None:
-    log_probs, _, given = drawn(500)
-    first = first_matrix(log_probs, given)
-    likelihoods = [
-        torch.logsumexp(log_probs + matrix.log().T[given], dim=1).mean()
-        for matrix in (first, better_matrix(log_probs, given, first))
-    ]
-    assert likelihoods[1] > likelihoods[0]
+    of_some = first_matrix(log_probs, given)
+    assert not torch.equal(of_some, of_all)
+    torch.testing.assert_close(of_some, of_all, atol=0.06, rtol=0)
 
 
 def test_the_noise_is_taken_out_of_predictions() -> None:
@@ -108,8 +89,3 @@ def test_true_labels_follow_by_bayes() -> None:
     right = found.gather(1, given[:, None])[:, 0]
     sure = right > 0.8
     assert (given == true)[sure].float().mean() == pytest.approx(right[sure].mean().item(), abs=0.03)
-
-
-def test_half_way_between_a_matrix_and_itself_is_the_matrix() -> None:
-    torch.testing.assert_close(between(TRUE_MATRIX, TRUE_MATRIX), TRUE_MATRIX)
-    torch.testing.assert_close(between(TRUE_MATRIX + 0.1, torch.ones(3, 3)).sum(dim=1), torch.ones(3))

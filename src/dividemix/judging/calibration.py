@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix.judging.vote_evidence import weighed
+from dividemix.methods.surest import SURE
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -78,7 +79,8 @@ def calibrate(
     temperature = _temperature(probs[some], labels[some], matrix)
     wrong_prob = _as_held_out(_wrong(probs, labels, matrix, temperature), unseen)
     wrong_prob = weighed(wrong_prob, evidence)
-    low, high = _bounds(wrong_prob)
+    is_cross_fitted = len(unseen) == len(labels)
+    low, high = _bounds(wrong_prob, SURE * float(wrong_prob.sum()) if is_cross_fitted else math.inf)
     other = float(opinion.sum())  # an estimate that is wrong in other ways
     return Calibration(wrong_prob, min(low, other), max(high, other), temperature)
 
@@ -165,9 +167,13 @@ def _times(prob: Floats, factor: float) -> Floats:
     return np.asarray(factor * prob / (1 - prob + factor * prob))
 
 
-def _bounds(wrong_prob: Floats) -> tuple[float, float]:
-    """Bounds of how many labels are wrong: since the expected number is not exact, and by chance."""
-    expected, factor = float(wrong_prob.sum()), float(np.exp(_DEVIATIONS * _MISFIT))
+def _bounds(wrong_prob: Floats, num_found: float = math.inf) -> tuple[float, float]:
+    """Bounds of how many labels are wrong: since the expected number is not exact, and by chance.
+
+    `num_found` is how many wrong labels there are among the samples off which their share is read.
+    """
+    deviation = math.sqrt(_MISFIT**2 + 1 / (1 + num_found))
+    expected, factor = float(wrong_prob.sum()), math.exp(_DEVIATIONS * deviation)
     chance = _DEVIATIONS * float(np.sqrt((wrong_prob * (1 - wrong_prob)).sum()))
     return max(expected / factor - chance, 0.0), min(expected * factor + chance, float(len(wrong_prob)))
 

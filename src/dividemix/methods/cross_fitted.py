@@ -1,9 +1,9 @@
 """Trees of scikit-learn, cross-fitted: every label is judged by trees that never saw it. For rows of tables.
 
 Each epoch trains the learner on the samples of all folds but one, and predicts the samples of that fold. After the last
-one, these predictions are sharpened until the given labels are likeliest. From them the noise matrix P(given | true) is
-estimated, by confident learning and by EM, and taken out of them. The model is the trees of all folds together, with
-the noise taken out of what they predict.
+one, these predictions are sharpened until the given labels are likeliest. The noise matrix P(given | true) is read off
+those that are surest (surest.py), and taken out of them. The model is the trees of all folds together, with the noise
+taken out of what they predict.
 """
 
 from __future__ import annotations
@@ -129,25 +129,27 @@ def _num_right(learner: str, s: CrossFittedSettings, features: NDArray[Any], lab
 
 def _take_noise_out(net: Trees, predicted: Tensor, given: Tensor) -> float:
     """Set sharpness and noise matrix of the net by log-probabilities (N, C) of given labels (N,); return the noise."""
-    from dividemix.methods.noise_matrix import better_matrix, between, first_matrix, without_noise
+    from dividemix.methods.surest import surest_matrix
 
     with torch.no_grad():
         likelihoods = [_sharpened(predicted, k).gather(1, given[:, None]).mean().item() for k in _SHARPNESS]
         net.sharpness.fill_(_SHARPNESS[likelihoods.index(max(likelihoods))])
-        sharp = _sharpened(predicted, net.sharpness.item())
-        first = first_matrix(sharp, given)
-        # The first overstates the noise, the second understates it where trees are never sure.
-        matrix = between(first, better_matrix(without_noise(sharp, first), given, first))
-        net.matrix.copy_(matrix)
+        net.matrix.copy_(surest_matrix(_sharpened(predicted, net.sharpness.item()), given))
         probs = _true_probs(net, predicted, given)
     return 1 - probs.gather(1, given[:, None]).mean().item()
 
 
 def _true_probs(net: Trees, predicted: Tensor, given: Tensor) -> Tensor:
-    """P(true label | sample, given label) (N, C) from log-probabilities (N, C), out of sample, of given labels (N,)."""
+    """P(true label | sample, given label) (N, C) from log-probabilities (N, C), out of sample, of given labels (N,).
+
+    With the noise taken out, trees are less sure than they could be: the given labels tell by how much.
+    """
+    from dividemix.methods.fitted_matrix import log_likelihoods
     from dividemix.methods.noise_matrix import true_label_probs
 
-    return true_label_probs(_without_noise(net, predicted), given, _matrix(net))
+    true, matrix = _without_noise(net, predicted), _matrix(net)
+    likelihoods = [log_likelihoods(_sharpened(true, k), given, matrix).mean().item() for k in _SHARPNESS]
+    return true_label_probs(_sharpened(true, _SHARPNESS[likelihoods.index(max(likelihoods))]), given, matrix)
 
 
 def _without_noise(net: Trees, predicted: Tensor) -> Tensor:

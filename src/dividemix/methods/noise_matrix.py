@@ -11,7 +11,6 @@ from torch import Tensor
 from dividemix.nets.noise_channel import without_noise as without_noise
 
 _MOST = 100_000  # samples from which the matrix is estimated: more change nothing but the time
-_ROUNDS = 30
 _FEWEST = 5  # samples of a class; the mean probability of fewer is chance
 
 
@@ -46,23 +45,6 @@ def pooled(counts: Tensor) -> Tensor:
     wrong = ((counts * off_diagonal).sum(dim=0) + 1) * off_diagonal
     wrong = wrong / wrong.sum(dim=1, keepdim=True).clamp(min=1)
     return right * (1 - off_diagonal) + (1 - right) * wrong
-
-
-def better_matrix(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
-    """T (C, C) under which the given labels (N,) are likeliest, from predictions (N, C) of the *true* labels: by EM."""
-    log_probs, labels = sampled(log_probs, labels)
-    probs = log_probs.exp()
-    for _ in range(_ROUNDS):
-        posterior = probs * matrix.T[labels]
-        posterior /= posterior.sum(dim=1, keepdim=True).clamp(min=1e-30)
-        matrix = _rows_to_one(torch.zeros_like(matrix).index_add(0, labels, posterior).T)
-    return matrix
-
-
-def between(first: Tensor, second: Tensor) -> Tensor:
-    """The matrix half-way between two, by the geometric mean."""
-    mean = (first * second).sqrt()
-    return mean / mean.sum(dim=1, keepdim=True)
 
 
 def true_label_probs(log_probs: Tensor, labels: Tensor, matrix: Tensor) -> Tensor:
