@@ -51,3 +51,16 @@ def test_agreement_far_below_what_the_flags_allow_is_said() -> None:
     [line] = cautions(found, 84.4)
     assert "agree with 84 % of the held-out labels" in line
     assert "would agree with about 95 %" in line
+
+
+@pytest.mark.parametrize(("num_samples", "num_wrong", "is_said"), [(999, 50, True), (1000, 50, False), (999, 0, False)])
+def test_flags_of_few_samples_promise_too_much(num_samples: int, num_wrong: int, is_said: bool) -> None:
+    labels = np.arange(num_samples) % 3
+    probs = torch.full((num_samples, 3), 0.005)
+    probs[range(num_samples), labels] = 0.99
+    labels[:num_wrong] = (labels[:num_wrong] + 1) % 3
+    clean = probs.gather(1, torch.from_numpy(labels)[:, None]).T.double()
+    judgement = Judgement(probs, 1 - clean, clean, probs, is_out_of_sample=True)
+    found = find_issues(judgement, labels, classes=("ant", "bee", "cat"))
+    assert found.is_label_issue.sum() == num_wrong
+    assert [line.startswith("There are only 999 samples.") for line in cautions(found, None)] == [True] * is_said
