@@ -33,8 +33,9 @@ def cautions(issues: LabelIssues, agreement: float | None) -> list[str]:
         )
     is_promised = issues.calibration.temperature is not None and issues.is_label_issue.any()
     if is_promised and len(issues.labels) < _FEW:
+        number = counted(len(issues.labels), "sample")
         found.append(
-            f"There are only {counted(len(issues.labels), 'sample')}. In tests with tables of 300 to 1,000 rows, 7 in 10"
-            " flagged labels were really wrong, where 9 in 10 were expected. So check each one."
+            f"There are only {number}. In tests with tables of 300 to 1,000 rows, 7 in 10 flagged labels were really"
+            " wrong, where 9 in 10 were expected. So check each one."
         )
     return found
