@@ -36,6 +36,17 @@ def test_a_rare_class_is_not_called_lost(num_given: int, num_predicted: int, is_
     assert found.unlearned_classes == (("bee",) if is_lost else ())
 
 
+def test_classes_that_are_too_rare_to_be_judged_are_named_and_not_called_lost() -> None:
+    given = [0] * 40 + [1] * 15 + [2] * 3
+    labels, probs = np.array(given), torch.tensor([[0.9, 0.05, 0.05]]).repeat(58, 1)
+    clean = probs[range(58), labels][None].double()
+    judgement = Judgement(probs, 1 - clean, clean, is_judged=torch.tensor(given) == 0)
+    [line] = cautions(find_issues(judgement, labels, classes=("ant", "bee", "cat")), None)
+    assert line.startswith(
+        "The networks have seen too few samples of 2 classes: bee, cat. Such labels cannot be judged"
+    )
+
+
 def test_many_lost_classes_are_counted_not_all_named() -> None:
     classes = tuple("abcdefgh")
     given = [k for k in range(8) for _ in range(10)]

@@ -1,5 +1,7 @@
 """Sentences that a user should read before trusting the flags of a run. True labels are not needed."""
 
+from collections.abc import Sequence
+
 from dividemix.errors import counted
 from dividemix.judging.label_issues import LabelIssues
 
@@ -16,13 +18,14 @@ def cautions(issues: LabelIssues, agreement: float | None) -> list[str]:
     they are, or nothing was held out.
     """
     found = []
-    if unlearned := issues.unlearned_classes:
-        names = ", ".join(unlearned[:_NAMED])
-        if len(unlearned) > _NAMED:
-            names += f" and {len(unlearned) - _NAMED} more"
-        number = counted(len(unlearned), "class")
+    if rare := issues.rare_classes:
         found.append(
-            f"The networks almost never predict {number}: {names}. So flags of these labels mean little. {_HELP}"
+            f"The networks have seen too few samples of {_listed(rare)}. Such labels cannot be judged, and are not"
+            " flagged. Look at them yourself."
+        )
+    if unlearned := [name for name in issues.unlearned_classes if name not in rare]:
+        found.append(
+            f"The networks almost never predict {_listed(unlearned)}. So flags of these labels mean little. {_HELP}"
         )
     perfect = 100 * (1 - issues.noise_rate)
     if agreement is not None and agreement < perfect - _FAR:
@@ -39,3 +42,9 @@ def cautions(issues: LabelIssues, agreement: float | None) -> list[str]:
             " wrong, where 9 in 10 were expected. So check each one."
         )
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    """How many classes, and the names of the first."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{counted(len(names), 'class')}: {', '.join(names[:_NAMED])}{more}"

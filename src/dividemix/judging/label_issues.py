@@ -19,9 +19,10 @@ from dividemix.data.classes import Label
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
 from dividemix.errors import InputError
-from dividemix.judging.calibration import Calibration, calibrate
+from dividemix.judging.calibration import Calibration
 from dividemix.judging.issue_parquet import write_parquet
 from dividemix.judging.odd_samples import OddSamples
+from dividemix.judging.rare_labels import calibrate_judged
 from dividemix.judging.records import ExpectedIssues
 from dividemix.judging.vote_evidence import vote_evidence, weighed
 from dividemix.methods.method import Judgement
@@ -49,6 +50,7 @@ class LabelIssues:
     texts: tuple[str, ...] | None = None  # of the N samples, if they are texts
     sample_probs: NDArray[np.float32] | None = None  # (N, C): predictions that do not use the given labels
     unseen: NDArray[np.int64] | None = None  # indices of samples whose labels no network has seen
+    is_judged: NDArray[np.bool_] | None = None  # (N,): not where the networks know too little of the class; None: all
 
     def __repr__(self) -> str:
         return f"LabelIssues({len(self.labels):,} samples, {int(self.is_label_issue.sum()):,} labels look wrong)"
@@ -66,8 +68,12 @@ class LabelIssues:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """How sure it is that each label is wrong, and how many are."""
-        return calibrate(self.sample_probs, self.labels, self.clean_prob.mean(axis=0), self.unseen, self.evidence)
+        """How sure it is that each label is wrong, and how many are.
+
+        Of a label that cannot be judged, nothing is known but how many of the others are wrong.
+        """
+        arrays = self.sample_probs, self.labels, self.clean_prob.mean(axis=0), self.unseen, self.evidence
+        return calibrate_judged(*arrays, is_judged=self.is_judged)
 
     @cached_property
     def evidence(self) -> NDArray[np.float64] | None:
@@ -86,6 +92,8 @@ class LabelIssues:
             score = 1 - self.calibration.wrong_prob
         elif self.evidence is not None:
             score = weighed(score.astype(np.float64), -self.evidence)
+        if self.is_judged is not None:
+            score = np.where(self.is_judged, score, 1 - self.calibration.wrong_prob)
         return score.astype(np.float32)
 
     @cached_property
@@ -93,10 +101,11 @@ class LabelIssues:
         """(N,): where the label is more likely wrong than right, and another one is predicted.
 
         Both conditions are needed: a hard sample has a large loss, too, though the networks agree with its label. The
-        limit does not follow tau: training may keep a label that a person should look at.
+        limit does not follow tau: training may keep a label that a person should look at. A label that cannot be judged
+        is not flagged.
         """
         issue: NDArray[np.bool_] = (self.calibration.wrong_prob > 0.5) & (self.predicted != self.labels)
-        return issue
+        return issue if self.is_judged is None else issue & self.is_judged
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
@@ -145,6 +154,12 @@ class LabelIssues:
         predicted = np.bincount(self.predicted, minlength=len(self.classes))
         is_unlearned = (given >= _OFTEN) & (predicted < _ALMOST_NEVER * given)
         return tuple(name for name, is_one in zip(self.names, is_unlearned, strict=True) if is_one)
+
+    @property
+    def rare_classes(self) -> tuple[str, ...]:
+        """The classes of which a label cannot be judged, since the networks have seen too few samples of them."""
+        rare = [] if self.is_judged is None else np.unique(self.labels[~self.is_judged]).tolist()
+        return tuple(self.names[k] for k in rare)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The lines of label_issues.csv, worst first; labels in the type of the given ones."""

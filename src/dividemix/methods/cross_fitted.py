@@ -90,13 +90,17 @@ class CrossFitted(Method):
 
     def judge(self, state: State, data: TrainingData, s: CrossFittedSettings) -> Judgement:
         """Probabilities of the true labels, given the samples and their labels, by trees that did not see them."""
+        from dividemix.methods.rare_classes import can_be_judged, seen_elsewhere
+
         with torch.no_grad():
             predicted, given = state.buffers["log_probs"][_vectors(data).positions.cpu()], data.labels.cpu()
             probs = _true_probs(_trees(state), predicted, given)
             losses = -predicted.gather(1, given[:, None]).T
             clean_prob = probs.gather(1, given[:, None]).T.clamp(0, 1)
         sample_probs = _without_noise(_trees(state), predicted).exp()
-        return Judgement(probs.float(), losses, clean_prob, sample_probs.float(), is_out_of_sample=True)
+        seen = seen_elsewhere(given, state.buffers["folds"].cpu()[_vectors(data).positions.cpu()], s.num_folds)
+        is_judged = can_be_judged(given, predicted, seen)
+        return Judgement(probs.float(), losses, clean_prob, sample_probs.float(), True, is_judged)
 
 
 def _train_without(state: State, data: FeatureData, fold: int, s: CrossFittedSettings) -> None:

@@ -67,6 +67,7 @@ class Judgement:
     clean_prob: Tensor  # (K, N) float64: probability that the given label is right, by each net
     sample_probs: Tensor | None = None  # (N, C): predictions that do not use the given labels; they allow a calibration
     is_out_of_sample: bool = False  # whether each row of sample_probs is by nets that were not trained on its label
+    is_judged: Tensor | None = None  # (N,) bool: not where the nets know too little of the label's class; None: all
 
 
 class Method(Protocol):

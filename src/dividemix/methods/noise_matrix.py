@@ -8,10 +8,10 @@ Shapes: N samples, C classes.
 import torch
 from torch import Tensor
 
+from dividemix.methods.rare_classes import FEWEST
 from dividemix.nets.noise_channel import without_noise as without_noise
 
 _MOST = 100_000  # samples from which the matrix is estimated: more change nothing but the time
-_FEWEST = 5  # samples of a class; the mean probability of fewer is chance
 
 
 def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def first_matrix(log_probs: Tensor, labels: Tensor) -> Tensor:
     counts = torch.bincount(labels, minlength=num_classes)
     sums = probs.new_zeros(num_classes).index_add(0, labels, probs.gather(1, labels[:, None])[:, 0])
     means = (sums / counts).where(counts > 0, 1.0).clamp(min=1e-12)
-    is_learned = (counts >= _FEWEST) & (means > probs.mean(dim=0))
+    is_learned = (counts >= FEWEST) & (means > probs.mean(dim=0))
     guesses = (probs / means).masked_fill(~is_learned, -1.0).argmax(dim=1)
     joint = torch.bincount(guesses * num_classes + labels, minlength=num_classes**2).view(num_classes, -1)
     joint = joint.to(probs.dtype) * is_learned[:, None]  # without any learned class, every guess is the first one

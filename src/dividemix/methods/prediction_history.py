@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dividemix.algorithm.divide import clean_probability, normalise
+from dividemix.methods.rare_classes import FEW
 
 HISTORY = "history"  # State.samples: (N, C) float32, the running mean of the predictions; zeros before the first one
-_FEW = 20  # a class with fewer samples has no mixture of its own: its labels are kept
 _LEAST = 1e-4  # a smaller probability says no more against a label
 
 
@@ -44,7 +44,7 @@ def clean_prob_by_class(probs: Tensor, labels: Tensor) -> Tensor:
     clean_prob = torch.ones_like(losses)
     for label in labels.unique():
         group = labels == label
-        if group.sum() >= _FEW:
+        if group.sum() >= FEW:  # of fewer there is no mixture: their labels are kept
             clean_prob[group] = clean_probability(normalise(losses[group]))[0]
     return clean_prob
 

@@ -122,6 +122,7 @@ class RobustHistory(Method):
         from dividemix.methods.anchors import anchor_matrix
         from dividemix.methods.evaluation import evaluate
         from dividemix.methods.noise_matrix import true_label_probs
+        from dividemix.methods.rare_classes import can_be_judged
 
         seen = evaluate(state, data, torch.arange(len(data.labels)), keep_probs=True)
         assert seen.pred_probs is not None
@@ -129,7 +130,8 @@ class RobustHistory(Method):
         matrix = state.buffers[_MATRIX].cpu() if _MATRIX in state.buffers else anchor_matrix(seen.pred_probs)
         posterior = true_label_probs(seen.pred_probs.clamp(min=1e-12).log(), labels, matrix.clamp(min=1e-12))
         clean_prob = posterior.gather(1, labels[:, None]).T.double().clamp(0, 1)
-        return Judgement(seen.pred_probs, seen.losses.double(), clean_prob, sample_probs=seen.pred_probs)
+        is_judged = can_be_judged(labels, seen.pred_probs, labels.bincount()[labels])
+        return Judgement(seen.pred_probs, seen.losses.double(), clean_prob, seen.pred_probs, is_judged=is_judged)
 
 
 def _rates(epoch: int, num_steps: int, s: RobustHistorySettings) -> list[float]:

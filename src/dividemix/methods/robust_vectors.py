@@ -102,6 +102,7 @@ class RobustVectors(Method):
         from dividemix.methods.fitted_matrix import fitted
         from dividemix.methods.fold_heads import out_of_sample
         from dividemix.methods.noise_matrix import first_matrix, true_label_probs
+        from dividemix.methods.rare_classes import can_be_judged, seen_elsewhere
         from dividemix.methods.vector_part import is_refused
 
         folded, matrix, sharpness = _folded(state, data, s), state.buffers["matrix"], 1.0
@@ -113,13 +114,15 @@ class RobustVectors(Method):
                 sharpness = fitted(log_probs, folded.labels, matrix).sharpness
             given = folded.labels[:, None]
             losses = -log_probs.gather(1, given).T.double().cpu()
+            seen = seen_elsewhere(folded.labels, folded.folds, s.num_folds)
+            is_judged = can_be_judged(folded.labels, log_probs, seen).cpu()
             sample_probs = torch.empty_like(log_probs)
             for rows in folded.blocks(log_probs.shape[1]):  # in place: of many samples, each copy is large
                 sharp = sharpness * log_probs[rows]
                 sample_probs[rows] = torch.softmax(sharp, dim=1)
                 log_probs[rows] = true_label_probs(sharp, folded.labels[rows], matrix)
             clean_prob = log_probs.gather(1, given).T.double().cpu().clamp(0, 1)
-        return Judgement(log_probs.float().cpu(), losses, clean_prob, sample_probs.float().cpu(), is_out_of_sample=True)
+        return Judgement(log_probs.float().cpu(), losses, clean_prob, sample_probs.float().cpu(), True, is_judged)
 
 
 def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochReport:
