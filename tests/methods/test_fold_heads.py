@@ -112,16 +112,26 @@ def test_copies_share_a_fold_and_subsets_keep_it() -> None:
     vectors = torch.randn(500, 7, generator=torch.Generator().manual_seed(0))
     vectors[400:] = vectors[:100]
     vectors[3, 2], vectors[403, 2] = 0.0, -0.0
-    folds = fold_of(vectors, 5)
+    folds = fold_of(vectors, 5, 3)
     assert torch.equal(folds[400:], folds[:100])
     index = torch.randperm(500, generator=torch.Generator().manual_seed(1))[:50]
-    assert torch.equal(fold_of(vectors[index], 5), folds[index])
+    assert torch.equal(fold_of(vectors[index], 5, 3), folds[index])
 
 
+def test_the_seed_draws_the_folds() -> None:
+    """Of two seeds the folds are independent: a fifth of the vectors stay in theirs, by chance."""
+    vectors = torch.randn(5_000, 4, generator=torch.Generator().manual_seed(0))
+    folds = [fold_of(vectors, 5, seed) for seed in (0, 1, 2, 2**63 - 1)]
+    for k, first in enumerate(folds):
+        for second in folds[k + 1 :]:
+            assert (first == second).double().mean().item() == pytest.approx(0.2, abs=5 * 0.0057)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("scale", [1.0, 1e-20])
-def test_folds_are_about_equally_large(scale: float) -> None:
+def test_folds_are_about_equally_large(scale: float, seed: int) -> None:
     vectors = scale * torch.randn(10_000, 3, generator=torch.Generator().manual_seed(0))
-    counts = torch.bincount(fold_of(vectors, 5), minlength=5)
+    counts = torch.bincount(fold_of(vectors, 5, seed), minlength=5)
     assert ((counts - 2_000).abs() < 5 * 40).all()  # five standard deviations
     whole = torch.arange(10_000.0)[:, None]  # numbers whose bits are mostly zero
-    assert ((torch.bincount(fold_of(whole, 5), minlength=5) - 2_000).abs() < 5 * 40).all()
+    assert ((torch.bincount(fold_of(whole, 5, seed), minlength=5) - 2_000).abs() < 5 * 40).all()

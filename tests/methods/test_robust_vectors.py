@@ -219,6 +219,19 @@ def test_odd_data_is_learned_as_far_as_it_goes() -> None:
             assert judged.clean_prob.shape == judged.losses.shape == (1, len(labels))
 
 
+def test_another_seed_gives_other_heads_and_the_same_seed_the_same() -> None:
+    """Seeds are there to repeat a training: with folds that did not depend on them, three seeds were one training."""
+    data, heads = blobs(), []
+    for seed in (2, 3, 2, 2**63 - 1):
+        s = RobustVectorsSettings(**SHORT | {"seed": seed})
+        state = started(data, s)
+        list(loop.fit(METHOD, state, TrainingSets(data), s))
+        heads.append(state.buffers["heads"])
+    assert torch.equal(heads[0], heads[2])
+    assert not torch.allclose(heads[0], heads[1])
+    assert not torch.allclose(heads[0], heads[3])
+
+
 def test_images_and_other_nets_are_refused() -> None:
     s = RobustVectorsSettings(**SHORT)
     with pytest.raises(InputError, match="needs vectors, and these are images"):

@@ -28,13 +28,14 @@ def size(monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_a_part_is_drawn_from_all_of_many_samples(size: int) -> None:
     data = blobs(2_000)
-    part = vector_part.part_of(data, 3)
+    part = vector_part.part_of(data, 3, 7)
     assert len(part.positions.unique()) == len(part.labels) == size
     assert torch.equal(part.labels, data.labels[part.positions])
-    assert torch.equal(part.positions, vector_part.part_of(data, 3).positions)
+    assert torch.equal(part.positions, vector_part.part_of(data, 3, 7).positions)
+    assert not torch.equal(part.positions, vector_part.part_of(data, 3, 8).positions)
     assert np.histogram(part.positions, bins=4, range=(0, 2_000))[0].min() > 25
-    assert vector_part.part_of(part, 3) is part
-    assert len(vector_part.part_of(data, 10).labels) == 300  # 30 of a class
+    assert vector_part.part_of(part, 3, 7) is part
+    assert len(vector_part.part_of(data, 10, 7).labels) == 300  # 30 of a class
 
 
 def test_without_corrections_the_heads_are_logistic_regression_on_all(size: int) -> None:

@@ -65,7 +65,7 @@ class CrossFitted(Method):
 
         data, num_classes = _vectors(sets.train), len(_trees(state).bias)
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
-        state.buffers["folds"] = fold_of(data.whole, s.num_folds)
+        state.buffers["folds"] = fold_of(data.whole, s.num_folds, s.seed)
         own, labels = state.buffers["folds"].cpu()[data.positions.cpu()], data.labels.cpu()
         for fold in range(s.num_folds):  # before a run directory is made
             if len(labels[own != fold].unique()) < 2:

@@ -35,12 +35,12 @@ class Folded:
         yield from (slice(first, first + size) for first in range(0, len(self.labels), size))
 
 
-def fold_of(vectors: Tensor, num_folds: int) -> Tensor:
-    """The fold (N,) of each vector (N, D), by its bits: copies share a fold, whatever their order.
+def fold_of(vectors: Tensor, num_folds: int, seed: int) -> Tensor:
+    """The fold (N,) of each vector (N, D), by its bits and the seed: copies share a fold, whatever their order.
 
     Another machine may compute other bits of the same vector, so store the folds of what is trained on.
     """
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed - 1)  # the default seed keeps the folds that it always had
     factors = torch.randint(2**31, (vectors.shape[1],), generator=generator).to(vectors.device)
     folds = torch.empty(len(vectors), dtype=torch.int64, device=vectors.device)
     size = max(1, _AT_ONCE // vectors.shape[1])

@@ -74,7 +74,7 @@ class RobustVectors(Method):
         # The best heads of the corrections, and their noise matrix.
         state.buffers["corrected"], state.buffers["corrected_matrix"] = heads.clone(), state.buffers["matrix"].clone()
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
-        state.buffers["folds"] = fold_of(data.whole, s.num_folds)
+        state.buffers["folds"] = fold_of(data.whole, s.num_folds, s.seed)
         # Regularisation; likelihood of labels not seen, in corrections the share predicted, at best; epochs since then.
         state.buffers["path"] = torch.tensor([STRONGEST, -torch.inf, 0.0], dtype=torch.float64)
         state.buffers["best_lam"] = state.buffers["path"][0].clone()  # regularisation of the best heads
@@ -85,7 +85,7 @@ class RobustVectors(Method):
         from dividemix.methods.regularisation_path import path_step
         from dividemix.methods.vector_part import learn_from_all, part_of
 
-        part = _folded(state, part_of(vectors_of(sets.train), len(state.buffers["matrix"])), s)
+        part = _folded(state, part_of(vectors_of(sets.train), len(state.buffers["matrix"]), s.seed), s)
         with torch.no_grad():
             before = s.epochs - s.num_corrections
             report = path_step(state, part, before, s.steps) if state.epoch < before else _correction(state, part, s)

@@ -17,12 +17,12 @@ _OF_A_CLASS = 200  # samples of a part, on the mean
 _ROUNDS = 3  # of learning from all: better heads give a better noise matrix, and it gives better heads
 
 
-def part_of(data: FeatureData, num_classes: int) -> FeatureData:
-    """A part of the samples, drawn with a fixed seed: data have an order. All, if they are not many."""
+def part_of(data: FeatureData, num_classes: int, seed: int) -> FeatureData:
+    """A part of the samples, drawn with the seed: data have an order. All, if they are not many."""
     number, size = len(data.labels), max(_LEAST, _OF_A_CLASS * num_classes)
     if number <= size:
         return data
-    order = torch.randperm(number, generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(number, generator=torch.Generator().manual_seed(seed - 1))
     return data.subset(order[:size].sort().values.numpy())
 
 
