@@ -31,7 +31,7 @@ def test_nothing_is_concluded_from_labels_that_cannot_be_judged(with_evidence: b
     if with_evidence:
         about["evidence"] = np.random.default_rng(1).normal(size=NUMBER)
     found = calibrate_judged(**about, is_judged=is_judged)
-    parts = {
+    parts: dict[str, Any] = {
         name: None if about[name] is None else about[name][is_judged] for name in ("probs", "labels", "clean_prob")
     }
     evidence = None if about["evidence"] is None else about["evidence"][is_judged]
