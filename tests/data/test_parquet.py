@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,9 @@ import pytest
 from pictures import encoded, pixels, write_png
 
 from dividemix.data.readers import read_source
+from dividemix.data.readers.column_files import read_columns
+from dividemix.data.readers.parquet import list_parquet
+from dividemix.data.readers.text_rows import texts_of
 from dividemix.data.source import Skipped, Source
 from dividemix.errors import InputError
 
@@ -164,6 +169,24 @@ def test_truncated_anywhere(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="damaged, or not a Parquet file") as caught:
             read_source(str(path))
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reader", [read_columns, partial(texts_of, text_column="text"), partial(list_parquet, path_column="text")]
+)
+def test_what_pyarrow_says_in_several_lines_is_one_line_to_every_reader(
+    tmp_path: Path, reader: Callable[[Path], object]
+) -> None:
+    """The readers of texts printed all lines."""
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["a", "b"], "label": ["c", "d"]}), path, use_dictionary=False)
+    content = path.read_bytes()
+    path.write_bytes(content[:4] + b"\xff" * 12 + content[16:])  # the header of the first page
+    with pytest.raises(OSError, match="\n"):
+        pq.ParquetFile(path).read()
+    with pytest.raises(InputError, match=r"a\.parquet: damaged, or not a Parquet file: \w") as caught:
+        reader(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_rows_are_those_of_the_table(tmp_path: Path) -> None:

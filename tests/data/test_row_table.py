@@ -167,7 +167,7 @@ def test_a_damaged_parquet_file_and_a_wrong_kind_are_one_line(tmp_path: Path) ->
     whole = (tmp_path / "table.parquet").read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     for name, words in (
-        ("cut.parquet", "damaged or not a Parquet"),
+        ("cut.parquet", "damaged, or not a Parquet file"),
         ("x.txt", "to train on rows, give a .csv, .tsv, .parquet or .jsonl file"),
         ("no.csv", "no such"),
     ):

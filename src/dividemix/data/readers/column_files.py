@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dividemix.data.readers.parquet import class_names, features_of, import_pyarrow
+from dividemix.data.readers.parquet import class_names, features_of, open_parquet
 from dividemix.data.text_table import read_text_table
 from dividemix.errors import InputError
 
@@ -66,17 +66,11 @@ def _text_columns(table: Path, label: str | None) -> Columns:
 
 
 def _parquet_columns(table: Path, label: str | None) -> Columns:
-    parquet = import_pyarrow("parquet", table)
-    try:
-        file = parquet.ParquetFile(table)
+    with open_parquet(table) as file:
         names = named(file.schema_arrow.names, str(table))
         columns = file.read().columns
         cells = {name: column.to_pylist() for name, column in zip(names, columns, strict=True)}
         metadata = features_of(file.schema_arrow.metadata)
-    except InputError:
-        raise
-    except Exception as error:  # pyarrow raises many kinds of errors for damaged files
-        raise InputError(f"{table}: damaged or not a Parquet file: {' '.join(str(error).split())[:200]}") from error
     classes = None if label is None else class_names(metadata, label, table)
     num_rows = len(next(iter(cells.values()), []))
     return Columns(cells=cells, places=[f"row {i}" for i in range(num_rows)], classes=classes)

@@ -3,6 +3,7 @@
 import importlib
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,11 @@ def list_parquet(
     `votes`, they are the consensus of several annotators. Raises InputError if the file is not such a table, or pyarrow
     is missing.
     """
-    parquet = import_pyarrow("parquet", table)
+    import_pyarrow("parquet", table)
     if not table.is_file():
         raise InputError(f"{table}: no such file")
-    try:
-        schema = parquet.read_schema(table)
+    with open_parquet(table) as file:
+        schema = file.schema_arrow
         names, features = list(schema.names), features_of(schema.metadata)
         labels = (label_column,) if votes is None else votes.needed(label_column)
         image, label = choose_columns(names, features, path_column, labels[0], table)
@@ -45,12 +46,7 @@ def list_parquet(
             raise InputError(f"{table}: images and labels are both column {image!r}: name two columns")
         more = [_first(names, [name], "annotators or annotator_column", table) for name in labels[1:]]
         extra = [name for name in (TRUE_LABEL, SPLIT) if name in names and name not in (image, label, *more)]
-        columns = parquet.read_table(table, columns=[image, label, *more, *extra]).to_pydict()
-    except InputError:
-        raise
-    except Exception as error:  # pyarrow raises many kinds of errors for damaged files
-        words = " ".join(str(error).split())[:200]
-        raise InputError(f"{table}: damaged, or not a Parquet file: {words or type(error).__name__}") from error
+        columns = file.read(columns=[image, label, *more, *extra]).to_pydict()
     classes = class_names(features, label, table)
     rows = rows_of(columns, image, label, classes, votes)
     decided, found = (rows, None) if votes is None else votes.decided(list(rows))
@@ -64,6 +60,25 @@ def import_pyarrow(module: str, table: Path) -> Any:
         return importlib.import_module(f"pyarrow.{module}")
     except Exception as error:
         raise InputError(f"{table}: needs pyarrow: pip install 'dividemix[parquet]'") from error
+
+
+@contextmanager
+def open_parquet(table: Path) -> Iterator[Any]:
+    """Pyarrow's ParquetFile, to be read while inside. Raises InputError if pyarrow is missing or the file damaged."""
+    parquet = import_pyarrow("parquet", table)
+    try:
+        with parquet.ParquetFile(table) as file:
+            yield file
+    except InputError:
+        raise
+    except Exception as error:  # pyarrow raises many kinds of errors for damaged files
+        raise damaged_parquet(table, error) from error
+
+
+def damaged_parquet(name: object, error: Exception) -> InputError:
+    """What to raise if pyarrow cannot read a file of that name: one line, whatever pyarrow says."""
+    words = " ".join(str(error).split())[:200] or type(error).__name__
+    return InputError(f"{name}: damaged, or not a Parquet file: {words}")
 
 
 def class_names(features: dict[str, dict[str, Any]], label: str, table: Path) -> list[str] | None:

@@ -14,7 +14,14 @@ import numpy as np
 from dividemix import atomic
 from dividemix.data.cache_folder import cache_folder
 from dividemix.data.classes import printable
-from dividemix.data.readers.parquet import choose_columns, class_name, class_names, features_of, import_pyarrow
+from dividemix.data.readers.parquet import (
+    choose_columns,
+    class_name,
+    class_names,
+    damaged_parquet,
+    features_of,
+    import_pyarrow,
+)
 from dividemix.data.readers.table import TRUE_LABEL
 from dividemix.data.shard_files import LocalShard, ShardFile
 from dividemix.data.shard_index import ShardIndex, kept_index
@@ -84,12 +91,7 @@ def _opened(file: Any, shard: ShardFile) -> Any:
     try:
         return parquet.ParquetFile(file)
     except Exception as error:  # pyarrow raises many kinds of errors for damaged files
-        raise _damaged(shard, error) from error
-
-
-def _damaged(shard: ShardFile, error: Exception) -> InputError:
-    words = " ".join(str(error).split())[:200] or type(error).__name__
-    return InputError(f"{shard.name}: damaged, or not a Parquet file: {words}")
+        raise damaged_parquet(shard.name, error) from error
 
 
 def _columns(table: Any, shard: ShardFile, path_column: str, label_column: str) -> _Columns:
@@ -151,6 +153,6 @@ def _rows(table: Any, shard: ShardFile, columns: _Columns, has_truth: bool) -> I
     except OSError as error:
         if error.errno is not None:
             raise
-        raise _damaged(shard, error) from error
+        raise damaged_parquet(shard.name, error) from error
     except Exception as error:
-        raise _damaged(shard, error) from error
+        raise damaged_parquet(shard.name, error) from error

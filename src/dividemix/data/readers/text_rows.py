@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dividemix.data.classes import label_name, numbered
 from dividemix.data.readers.labelled import labelled
-from dividemix.data.readers.parquet import class_name, class_names, features_of, import_pyarrow
+from dividemix.data.readers.parquet import class_name, class_names, features_of, open_parquet
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.readers.table import SPLIT, TRUE_LABEL
 from dividemix.data.source import Skipped, Source
@@ -190,9 +190,7 @@ def _object(line: str) -> dict[str, Any]:
 
 def _parquet_rows(table: Path, text_column: str, label_column: str | None) -> tuple[list[str], Iterator[_Row]]:
     """The columns and the rows of a .parquet file; labels may be numbers of classes that the file names."""
-    parquet = import_pyarrow("parquet", table)
-    try:
-        file = parquet.ParquetFile(table)
+    with open_parquet(table) as file:
         columns = list(file.schema_arrow.names)
         for name, flag in ((text_column, "text_column"), (label_column, "label_column")):
             if name is not None and name not in columns:
@@ -200,10 +198,6 @@ def _parquet_rows(table: Path, text_column: str, label_column: str | None) -> tu
         kept = [name for name in (text_column, label_column, TRUE_LABEL, SPLIT) if name in columns]
         cells = file.read(columns=list(dict.fromkeys(kept))).to_pydict()
         metadata = features_of(file.schema_arrow.metadata)
-    except InputError:
-        raise
-    except Exception as error:  # pyarrow raises many kinds of errors for damaged files
-        raise InputError(f"{table}: damaged or not a Parquet file: {str(error)[:200]}") from error
     classes = None if label_column is None else class_names(metadata, label_column, table)
     for name in (label_column, TRUE_LABEL):
         if name in cells:
