@@ -338,15 +338,17 @@ def loss_terms(epoch: MixEpoch, logits: oracles.Rows, targets: oracles.Rows) -> 
 def assert_steps_descend(epoch: MixEpoch, lambda_u: float) -> None:
     """Every step is -lr times the gradient of L_X + lambda_u L_U + lambda_r L_reg, with lambda_u ramped up.
 
-    The oracle's loss is differentiated by finite differences at the recorded weights. The report has the terms' means.
+    The oracle's loss is differentiated by finite differences at the recorded weights. The report has the terms' means,
+    and that of the weights which lambda_u had.
     """
     generator = torch.Generator().manual_seed(0)
-    means = []
+    means, weights = [], []
     for k, steps in enumerate(epoch.steps):
         names = [name for name, _ in epoch.state.nets[k].named_parameters()]
         terms = []
         for step in steps:
             targets, ramp = step_oracle(epoch, step)
+            weights.append(ramp * lambda_u)
 
             def logits_at(offset: float, way: Weights, step: Step = step, k: int = k) -> oracles.Rows:
                 moved = {name: tensor.clone() for name, tensor in step.learn.weights[k].items()}
@@ -373,5 +375,6 @@ def assert_steps_descend(epoch: MixEpoch, lambda_u: float) -> None:
                 along = sum(float((way[name] * moved[name]).sum()) for name in names)
                 assert along == pytest.approx(-epoch.s.lr * slope, rel=1e-5, abs=1e-5 * length)
         means.append([math.fsum(column) / len(steps) for column in zip(*terms, strict=True)])
+    assert epoch.report.figures["lambda_u"] == pytest.approx(math.fsum(weights) / len(weights), rel=1e-12)
     for name, per_net in zip(("loss_x", "loss_u", "loss_reg"), zip(*means, strict=True), strict=True):
         assert epoch.report.losses[name] == pytest.approx(list(per_net), rel=1e-5, abs=1e-7)

@@ -73,8 +73,9 @@ def test_the_kept_epoch_has_its_reason(is_clean: bool, reason: str) -> None:
 
 
 def test_lambda_u_has_its_reason_where_the_noise_chose_it() -> None:
-    rows = [epoch_row(1), epoch_row(2, figures={"lambda_u": 12.345, "noise_rate": 0.375})]
+    rows = [epoch_row(1), epoch_row(2, figures={"lambda_u": 3.1, "lambda_u_full": 12.345, "noise_rate": 0.375})]
     reason = "in the last epoch, by an estimated noise of 37.5%"
     assert late_choices(rows, 2, 25.0) == [Choice("lambda_u", 12.35, reason)]
     assert late_choices([epoch_row(1, figures={"lambda_u": 25.0})], 1, 25.0) == []
-    assert late_choices([epoch_row(1, figures={"lambda_u": 9.0, "noise_rate": 0.3})], 1, 9.0) == []  # as it was set
+    as_it_was_set = {"lambda_u": 4.5, "lambda_u_full": 9.0, "noise_rate": 0.3}
+    assert late_choices([epoch_row(1, figures=as_it_was_set)], 1, 9.0) == []

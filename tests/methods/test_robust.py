@@ -268,15 +268,15 @@ def test_lambda_u_follows_the_estimated_noise() -> None:
     shares = []
     for noise in (0.0, 0.5, 0.6):
         report = mix_epoch(lambda_u_auto=True, lambda_u=8.0, noise=noise).report
-        assert report.figures["lambda_u"] == pytest.approx(weighted(8.0, report.figures["noise_rate"]), rel=1e-9)
-        shares.append(report.figures["lambda_u"] / 8)
+        assert report.figures["lambda_u_full"] == pytest.approx(weighted(8.0, report.figures["noise_rate"]), rel=1e-9)
+        shares.append(report.figures["lambda_u_full"] / 8)
     assert shares[0] == 0.0
     assert any(0 < share < 1 for share in shares)
 
 
 def test_lambda_u_is_the_one_that_was_set_unless_it_follows_the_noise(watched: MixEpoch) -> None:
-    assert watched.report.figures["lambda_u"] == watched.s.lambda_u
-    assert watched.report.figures.keys() == {"noise_rate", "lambda_u"}
+    assert watched.report.figures["lambda_u_full"] == watched.s.lambda_u
+    assert watched.report.figures.keys() == {"noise_rate", "lambda_u", "lambda_u_full"}
 
 
 def test_lambda_u_by_noise_needs_no_state_of_its_own() -> None:
@@ -293,7 +293,7 @@ def test_labeled_only_waits_until_the_estimated_noise_makes_lambda_u_zero() -> N
     shares = set()
     for noise in (0.0, 0.5, 0.6):
         epoch = mix_epoch(labeled_only=True, lambda_u_auto=True, lambda_u=8.0, noise=noise)
-        share = 2 if epoch.report.figures["lambda_u"] > 0 else 1
+        share = 2 if epoch.report.figures["lambda_u_full"] > 0 else 1
         rows = share * epoch.s.num_views * epoch.s.batch_size
         assert {len(step.learn.x) for step in itertools.chain(*epoch.steps)} == {rows}
         shares.add(share)

@@ -1,6 +1,7 @@
 """Runs against runs that nothing disturbed: resumed, they end in the same bytes, times excepted."""
 
 import json
+import math
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -106,7 +107,9 @@ def test_metrics_and_summary_show_what_the_epochs_did(tmp_path: Path) -> None:
         if row["phase"] == "mix":
             names |= {"num_labeled", "clean_auc", "loss_histograms"}
             numbers |= {"num_divided"}
-            terms, figures = {"loss_x", "loss_u", "loss_reg"}, {"lambda_u": 25.0}
+            counts = [math.ceil(number / run.job.settings.batch_size) for number in row["num_labeled"]]
+            times = [row["epoch"] - 3 + step / count for count in counts for step in range(count)]  # since the warm-up
+            terms, figures = {"loss_x", "loss_u", "loss_reg"}, {"lambda_u": pytest.approx(25 * np.mean(times) / 16)}
             assert row["num_divided"] == NUM_TRAIN
             assert [sum(histogram["counts"]) for histogram in row["loss_histograms"]] == [NUM_TRAIN] * 2
         assert row["selects"] == (row["phase"] == "mix")
@@ -138,9 +141,9 @@ def test_a_row_of_our_recipe_has_the_estimated_noise_and_the_weight_that_follows
     *warmup, third, fourth = rows(tmp_path / "run")
     assert [row["figures"] for row in warmup] == [{}, {}]
     for row in (third, fourth):
-        assert set(row["figures"]) == {"noise_rate", "lambda_u"}
+        assert set(row["figures"]) == {"noise_rate", "lambda_u", "lambda_u_full"}
         share = min(1.0, max(0.0, 4 * row["figures"]["noise_rate"] - 1))
-        assert row["figures"]["lambda_u"] == pytest.approx(25 * share)
+        assert row["figures"]["lambda_u_full"] == pytest.approx(25 * share)
 
 
 def test_the_best_checkpoint_is_that_of_the_epoch_that_tested_best(tmp_path: Path) -> None:

@@ -76,13 +76,18 @@ def averaged(state: State, losses: Tensor, s: PaperSettings) -> list[Tensor]:
     return [history.mean(dim=0) for history in state.samples[LOSSES].permute(1, 2, 0).contiguous()]
 
 
+def num_steps(division: Division, s: PaperSettings) -> int:
+    """How many steps a net makes in an epoch on its division (line 10)."""
+    return math.ceil(len(division.labeled) / s.batch_size)
+
+
 def train_epoch(state: State, k: int, division: Division, data: TrainingData, s: PaperSettings) -> dict[str, Tensor]:
     """An epoch of semi-supervised training of net k on its division (lines 9 to 27)."""
     learner = state.learners[k]
     peer, net = state.nets[k - 1].eval(), learner.net.train()  # in this order: they may be one
     M, B = s.num_views, s.batch_size
     R = M * B
-    num_iters = math.ceil(len(division.labeled) / B)
+    num_iters = num_steps(division, s)
     x_batches = draw(division.labeled, num_iters, B, state.draws)  # line 11
     u_batches = draw(division.unlabeled, num_iters, B, state.draws)  # line 12
     rows = torch.cat([x_batches.repeat(1, M), u_batches.repeat(1, M)], dim=1)

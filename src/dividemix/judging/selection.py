@@ -28,9 +28,9 @@ def best_epoch(rows: Sequence[EpochRow]) -> int:
 def late_choices(rows: Sequence[EpochRow], kept_epoch: int, lambda_u: float | None) -> list[Choice]:
     """The choices that training made, from its metrics: lambda_u and the epoch to keep."""
     choices, figures, kept = [], rows[-1]["figures"], rows[kept_epoch - 1]
-    if "noise_rate" in figures and figures.get("lambda_u", lambda_u) != lambda_u:
+    if "noise_rate" in figures and figures.get("lambda_u_full", lambda_u) != lambda_u:
         reason = f"in the last epoch, by an estimated noise of {figures['noise_rate']:.1%}"
-        choices.append(Choice("lambda_u", round(figures["lambda_u"], 2), reason))
+        choices.append(Choice("lambda_u", round(figures["lambda_u_full"], 2), reason))
     if "val_acc" in kept:
         is_clean = kept.get("val_is_clean", False)
         best = "the best epoch" if is_clean else "the last epoch about as good as any"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from dividemix.algorithm.divide import Division
     from dividemix.data.training_data import TrainingData
     from dividemix.engine.state import State
 
@@ -51,13 +52,23 @@ class DivideMix(Method):
         losses, divisions = dividemix.co_divide(state, sets.train, s)  # lines 4 to 8
         # Lines 9 to 27.
         terms = [dividemix.train_epoch(state, k, division, sets.train, s) for k, division in enumerate(divisions)]
-        return EpochReport(by_term(terms), divisions, losses, {"lambda_u": s.lambda_u})
+        return EpochReport(by_term(terms), divisions, losses, {"lambda_u": mean_lambda_u(state.epoch, divisions, s)})
 
     def judge(self, state: State, data: TrainingData, s: DivideMixSettings) -> Judgement:
         """Each net's opinion of every given label, by the mixture that divides."""
         from dividemix.methods.evaluation import judge_by_loss
 
         return judge_by_loss(state, data, s.mixture)
+
+
+def mean_lambda_u(epoch: int, divisions: Sequence[Division], s: DivideMixSettings) -> float:
+    """The weight of L_U in force in the epoch after `epoch` epochs: its mean over the steps of all nets."""
+    from dividemix.algorithm.dividemix import num_steps
+    from dividemix.algorithm.losses import ramp_up
+
+    counts = [num_steps(division, s) for division in divisions]
+    times = [epoch + step / count for count in counts for step in range(count)]
+    return s.lambda_u * sum(ramp_up(time, s.warmup_epochs, s.rampup_epochs) for time in times) / len(times)
 
 
 def by_term(terms: Sequence[dict[str, Tensor]]) -> dict[str, list[float]]:

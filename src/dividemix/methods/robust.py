@@ -82,7 +82,8 @@ class Robust(Method):
         if s.lambda_u_auto:
             s = replace(s, lambda_u=s.lambda_u * noise_weight(noise))
         terms = [train_epoch(state, k, division, sets.train, s) for k, division in enumerate(divisions)]
-        figures = {"noise_rate": noise, "lambda_u": s.lambda_u}
+        in_force = dividemix.mean_lambda_u(state.epoch, divisions, s)
+        figures = {"noise_rate": noise, "lambda_u": in_force, "lambda_u_full": s.lambda_u}
         return EpochReport(dividemix.by_term(terms), divisions, losses, figures)
 
     def judge(self, state: State, data: TrainingData, s: RobustSettings) -> Judgement:
