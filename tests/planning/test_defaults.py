@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from official_trees import make_clothing1m
 from PIL import Image
+from torch import Tensor, nn
 from toys import save_toy
 
 from dividemix.errors import InputError
+from dividemix.nets.given import named_for_now
 from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice
 from dividemix.planning.defaults import choose
@@ -187,3 +190,29 @@ def test_vectors_get_the_recipe_for_vectors_unless_the_user_wants_another(tmp_pa
         for given in ({"method": "robust"}, {"lambda_u": 5.0}, {"net": "mlp"}):
             plan = make_plan({"data": str(path), "device": "cpu"} | given)
             assert (plan.job.method, plan.job.settings.net) == ("robust", "mlp")
+
+
+class Convolutions(nn.Module):
+    """A net whose last layer is a convolution."""
+
+    def __init__(self, num_classes: int, in_channels: int):
+        super().__init__()
+        self.body, self.head = nn.Conv2d(in_channels, 4, 3, padding=1), nn.Conv2d(4, num_classes, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.head(torch.relu(self.body(x))).mean((2, 3))
+        return logits
+
+
+def test_the_last_layer_is_trained_alone_only_if_it_is_linear(tmp_path: Path) -> None:
+    """Training stopped with "element 0 of tensors does not require grad"."""
+    data, weights = save_toy(tmp_path), str(tmp_path / "weights.pt")
+    with named_for_now(Convolutions) as net:
+        for name, expected in ((net, None), ("small_cnn", 1)):
+            given = {"method": "cross_entropy", "net": name, "weights": weights, "epochs": 2}
+            assert chosen(data, **given).get("head_epochs") == expected
+        job = Job.of({"data": str(data), "net": net, "head_epochs": 1, "epochs": 2, "method": "cross_entropy"})
+        with pytest.raises(InputError, match=r"^head_epochs is 1: the net has no nn.Linear.*: set head_epochs to 0$"):
+            Run.create(tmp_path / "run", job)
+    assert not (tmp_path / "run").exists()

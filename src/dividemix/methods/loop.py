@@ -19,6 +19,7 @@ def start(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -
         raise InputError(f"the method trains {method.num_nets(s)} nets, the state has {len(state.learners)}")
     if method.needs_trusted and sets.trusted is None:
         raise InputError("the method needs samples with trusted labels: name them by trusted")
+    check_head_epochs(method, state, s)
     method.start(state, sets, s.in_force(0))
 
 
@@ -33,8 +34,7 @@ def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSetting
     s = s.in_force(state.epoch)
     phase = phase_at(method.phases(s), state.epoch)
     if s.head_epochs:
-        if method.double_backward or processes.count() > 1:
-            raise InputError(f"head_epochs is {s.head_epochs}: this method, or several processes, cannot use it: set 0")
+        check_head_epochs(method, state, s)
         for learner in state.learners:
             train_head_only(learner, state.epoch < s.head_epochs)
     device = sets.train.labels.device
@@ -55,6 +55,19 @@ def train_one(method: Method, state: State, sets: TrainingSets, s: MethodSetting
     state.check_finite()
     state.epoch = number
     return replace(report, epoch=number, phase=phase.name, selects=phase.selects, seconds=state.progress.stop_clock())
+
+
+def check_head_epochs(method: Method, state: State, s: MethodSettings) -> None:
+    """Raise InputError if the last layer of the nets is to be trained alone at first, and that cannot be done."""
+    if not s.head_epochs:
+        return
+    if method.double_backward or processes.count() > 1:
+        raise InputError(f"head_epochs is {s.head_epochs}: this method, or several processes, cannot use it: set 0")
+    if any(find_head(net)[0] == "" for net in state.nets):
+        raise InputError(
+            f"head_epochs is {s.head_epochs}: the net has no nn.Linear, so it has no last layer to train alone:"
+            " set head_epochs to 0"
+        )
 
 
 def train_head_only(learner: Learner, only: bool) -> None:

@@ -13,6 +13,7 @@ from dividemix.engine.device import choose_device
 from dividemix.engine.processor import computes_in_bfloat16
 from dividemix.errors import InputError
 from dividemix.methods import find_method
+from dividemix.methods.method import MethodSettings
 from dividemix.planning.budget import MAX_EPOCHS, Budget
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.default_method import method_for_vectors
@@ -91,7 +92,7 @@ def _for_images(
     is_large = min(source.median_size or source.train_images.shape[1:3]) > _LARGE
     choices = []
     starts_trained = job.weights is not None or job.pretrained
-    if starts_trained and not find_method(job.method).double_backward:
+    if starts_trained and not find_method(job.method).double_backward and _has_linear_head(job.settings, source):
         choices += [Choice("head_epochs", 1, "pretrained weights: the new last layer is trained alone first")]
     if is_large and (starts_trained or not on_cpu):
         choices += [
@@ -122,6 +123,18 @@ def _for_images(
         Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
     ]
     return source, [*choices, *views, *_by_samples(source, given)]
+
+
+def _has_linear_head(s: MethodSettings, source: Source) -> bool:
+    """Whether the net has a last linear layer, which can be trained alone."""
+    from dividemix.nets.build import NETS, build_net
+    from dividemix.nets.weights import find_head
+    from dividemix.planning.prepare import net_shape
+
+    if s.net in NETS:
+        return True
+    shape = net_shape(source.train_images.shape[1:], s)
+    return find_head(build_net(s, num_classes=len(source.classes), image_shape=shape, seed=s.seed))[0] != ""
 
 
 def for_vectors(method: str, num_features: int) -> list[Choice]:
