@@ -114,12 +114,14 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     nets_ : list of torch.nn.Module
         The trained networks.
     clean_prob_ : ndarray of shape (n,)
-        Probability that each training sample's label is right; mean over the networks.
+        The method's own probability that each training sample's label is right; mean over the networks.
     label_scores_ : ndarray of shape (n,)
-        Predicted probability of each training sample's label; low values mark suspicious labels. By the linear layer
-        it is the probability that the label is right.
+        What to sort by: low values mark suspicious labels. The probability that the networks together predict for each
+        training sample's label. If the method judges labels that it did not train on (`robust_vectors`), of 100 samples
+        or more: the probability that the label is right, calibrated by all labels.
     is_label_issue_ : ndarray of shape (n,)
-        Whether a training sample's clean probability is below 0.5 and another label is predicted for it.
+        Whether a training sample's label is more likely wrong than right, and another label is predicted for it. More
+        likely wrong means `label_scores_` below 0.5 if these are calibrated, and `clean_prob_` below 0.5 if not.
     loss_curve_ : list of float
         The loss of each warm-up epoch, then L_X of each later epoch; mean over the networks. Of the linear layer it is
         that of labels it was not trained on.
