@@ -43,19 +43,27 @@ class INCVSettings(MethodSettings):
 
     num_rounds: int = setting(4, "rounds of selection", low=1)
     round_share: float = setting(0.125, "share of the epochs of a round; 1 epoch or more", low=0, high=1)
+    round_epochs: int = setting(0, "epochs of a round; 0: round_share decides", low=0)
     noise_pattern: Literal["estimated", "symmetric", "asymmetric"] = setting(
         "estimated", "how wrong labels are spread: asymmetric if those of a class are alike; estimated: found from data"
     )
 
     @property
-    def round_epochs(self) -> int:
+    def round_length(self) -> int:
         """Epochs of a round."""
-        return max(1, round(self.round_share * self.epochs))
+        return self.round_epochs or max(1, round(self.round_share * self.epochs))
 
     @property
     def select_epochs(self) -> int:
         """Epochs of all rounds that leave an epoch for Co-teaching."""
-        return min(self.num_rounds, (self.epochs - 1) // self.round_epochs) * self.round_epochs
+        return min(self.num_rounds, (self.epochs - 1) // self.round_length) * self.round_length
+
+    def decided(self, epoch: int) -> dict[str, int]:
+        """As `ScheduleSettings.decided`: the length of a round once one has begun; their number once all are over."""
+        lengths = {"round_epochs": self.round_length} if epoch else {}
+        if epoch > self.select_epochs > 0:
+            lengths["num_rounds"] = self.select_epochs // self.round_length
+        return lengths
 
 
 class INCV(Method):
@@ -99,11 +107,11 @@ def _select_epoch(state: State, data: TrainingData, s: INCVSettings) -> dict[str
     from dividemix.methods.part import Part
     from dividemix.methods.restart import restart, set_rate
 
-    number, done = divmod(state.epoch, s.round_epochs)
+    number, done = divmod(state.epoch, s.round_length)
     if done == 0:
         restart(state)
         split(state)
-    set_rate(state, s, done, s.round_epochs)
+    set_rate(state, s, done, s.round_length)
     status, fold, losses = state.samples[STATUS], state.samples[FOLD], []
     for k in range(2):
         index = _where((status == SELECTED) | (fold == k))
@@ -111,7 +119,7 @@ def _select_epoch(state: State, data: TrainingData, s: INCVSettings) -> dict[str
         losses.append(float(warm_up(state, k, part, s, F.cross_entropy)["loss"]))
     rate, _, symmetric = state.buffers[NOISE].tolist()
     takes_best = number < (1 if rate > 0.6 or not symmetric else 2 if rate > 0.3 else 4)
-    ends = done == s.round_epochs - 1
+    ends = done == s.round_length - 1
     for k in range(2) if takes_best or ends else ():
         predict(state, data, k, any_epoch=not takes_best)
     if ends and number == 0:

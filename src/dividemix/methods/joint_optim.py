@@ -17,7 +17,7 @@ starts from the first weights, not from others.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dividemix.lazy import F, torch
@@ -51,8 +51,9 @@ class JointOptim(Method):
     settings = JointOptimSettings
 
     def phases(self, s: JointOptimSettings) -> tuple[Phase, ...]:
-        """The three stages."""
-        return three_phases(s)
+        """The three stages; the predictions of the first one's last epochs are the first corrected labels."""
+        given, *others = three_phases(s)
+        return replace(given, prepares=s.window), *others
 
     def epoch(self, state: State, sets: TrainingSets, s: JointOptimSettings) -> EpochReport:
         """An epoch of one of the stages."""

@@ -5,9 +5,9 @@ A method is one object with the members of `Method`. Inherit from `Method` to ge
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dividemix.data.settings import ViewSettings
 from dividemix.engine.settings import MachineSettings, ScheduleSettings
@@ -34,6 +34,38 @@ class Phase:
     num_epochs: int
     selects: bool = True  # whether one of these epochs may be the one to keep
     cost: float = 1.0  # an epoch's time compared with an ordinary epoch's, until it is measured
+    prepares: int = 0  # how many of its last epochs do work that the next phase needs
+
+
+def keeps_phase(before: Sequence[Phase], after: Sequence[Phase], num_trained: int) -> bool:
+    """Whether with other lengths the last of `num_trained` epochs is of the same phase, and its work for the next fits.
+
+    The end of a phase that prepares the next one stays if it is over, or if another end needs work that was not done.
+    """
+    old, new = _Begun.after(before, num_trained), _Begun.after(after, num_trained)
+    if old.phase.name != new.phase.name:
+        return False
+    if old.end == new.end or not (old.phase.prepares or new.phase.prepares):
+        return True
+    return num_trained < min(old.end, new.end) and (new.prepares_from >= min(old.prepares_from, num_trained))
+
+
+class _Begun(NamedTuple):
+    """A phase that has begun, and the epochs before it is over and before those that prepare the next one."""
+
+    phase: Phase
+    end: int
+    prepares_from: int
+
+    @classmethod
+    def after(cls, phases: Sequence[Phase], num_trained: int) -> _Begun:
+        """The phase of the last of `num_trained` epochs."""
+        end = 0
+        for phase in phases:
+            begin, end = end, end + phase.num_epochs
+            if num_trained <= end and phase.num_epochs:
+                return cls(phase, end, max(begin, end - phase.prepares))
+        raise ValueError(f"the phases have {end} epochs, and {num_trained} are finished")
 
 
 @dataclass(frozen=True)

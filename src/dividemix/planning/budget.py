@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from dividemix.errors import InputError
 from dividemix.methods import find_method
-from dividemix.methods.method import Phase
+from dividemix.methods.method import Phase, keeps_phase
 from dividemix.planning.foreseen import foreseen
 from dividemix.planning.job import Job, known_to
 from dividemix.planning.lengths import lengths_for
@@ -91,7 +91,8 @@ def _plan(
         except InputError:  # the lengths do not fit
             continue
         is_whole = needed <= {phase.name for phase in phases if phase.num_epochs > 0}
-        if is_whole and _each(phases)[:num_trained] == _each(before)[:num_trained]:
+        is_same = _each(phases)[:num_trained] == _each(before)[:num_trained]
+        if is_whole and is_same and keeps_phase(before, phases, num_trained):
             return values, phases
     return None
 

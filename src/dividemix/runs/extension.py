@@ -14,8 +14,7 @@ from typing import Any
 
 from dividemix.errors import InputError, shown
 from dividemix.methods import find_method
-from dividemix.methods.loop import phase_at
-from dividemix.methods.method import MethodSettings
+from dividemix.methods.method import MethodSettings, keeps_phase
 from dividemix.planning.job import Job
 
 
@@ -42,8 +41,8 @@ def longer(s: MethodSettings, epochs: int) -> MethodSettings:
 
 def _keeps_its_phase(job: Job, epochs: int) -> bool:
     """Whether the last epoch of the job is of the same phase in a training with more epochs."""
-    phases, last = find_method(job.method).phases, job.settings.epochs - 1
-    return phase_at(phases(job.settings), last).name == phase_at(phases(longer(job.settings, epochs)), last).name
+    phases = find_method(job.method).phases
+    return keeps_phase(phases(job.settings), phases(longer(job.settings, epochs)), job.settings.epochs)
 
 
 def require_same(job: Job, stored: Job, path: Path) -> None:
