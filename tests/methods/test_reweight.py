@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional as F
 
+from dividemix.engine.acceleration import autocast_net
 from dividemix.methods import METHODS, cross_entropy, loop
 from dividemix.methods.method import MethodSettings, TrainingSets
 from dividemix.methods.reweight import METHOD, PUBLISHED, ReweightSettings, weights
+from dividemix.nets.small_cnn import SmallCNN
 
 FIELDS: dict[str, Any] = {**SHORT, "epochs": 4, "warmup_share": 0.5}
 
@@ -49,6 +51,18 @@ def test_the_weights_are_those_of_a_loop_over_the_samples_gradients(seed: int) -
     assert found.sum().item() == pytest.approx(1)
     assert 0 < (found > 0).sum() < len(found)
     torch.testing.assert_close(found, slow_weights(net, *noisy, *trusted), rtol=1e-9, atol=1e-12)
+
+
+def test_a_net_in_bfloat16_gets_the_weights_of_float32() -> None:
+    """The laboratory found it: a traceback of torch on a CPU, where bfloat16 may be the default."""
+    net = SmallCNN(num_classes=3, in_channels=1, width=2).train()
+    generator = torch.Generator().manual_seed(0)
+    noisy, trusted = ((torch.randn(8, 1, 8, 8, generator=generator), torch.arange(8) % 3) for _ in range(2))
+    expected = weights(net, *noisy, *trusted)
+    before = weights_of(net)
+    autocast_net(net, torch.device("cpu"), torch.bfloat16)
+    assert torch.equal(weights(net, *noisy, *trusted), expected)
+    assert same(weights_of(net), before)
 
 
 def test_they_are_the_descent_of_the_trusted_loss_after_an_unrolled_step() -> None:

@@ -5,7 +5,7 @@ Both replace `net.forward` on the instance, so parameter names do not change, an
 
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
+from copy import copy, deepcopy
 
 import torch
 from torch import Tensor, nn
@@ -82,10 +82,17 @@ def _autocast(
     return forward
 
 
+def in_float32(net: nn.Module) -> nn.Module:
+    """The same net with the same weights, whose forward is uncompiled and computes in float32."""
+    same = copy(net)
+    vars(same).pop("forward", None)
+    return same
+
+
 def copied(net: nn.Module) -> nn.Module:
     """A copy of net with weights of its own, which computes in the same floating-point type, but uncompiled."""
-    copy = deepcopy(net)
-    vars(copy).pop("forward", None)  # one that was replaced computes with the weights of the original
+    other = deepcopy(net)
+    vars(other).pop("forward", None)  # one that was replaced computes with the weights of the original
     if _AUTOCAST in vars(net):
-        autocast_net(copy, *vars(net)[_AUTOCAST])
-    return copy
+        autocast_net(other, *vars(net)[_AUTOCAST])
+    return other

@@ -91,6 +91,9 @@ class Reweight(Method):
 
 def weights(net: nn.Module, x: Tensor, labels: Tensor, trusted_x: Tensor, trusted_labels: Tensor) -> Tensor:
     """The weight (B,) of each sample x (B, ...): at least 0, with sum 1 or all 0. The net stays as it is."""
+    from dividemix.engine.acceleration import in_float32
+
+    net = in_float32(net)  # torch cannot differentiate forwards in bfloat16 on a CPU
     parameters = {name: parameter.detach() for name, parameter in net.named_parameters() if parameter.requires_grad}
 
     def losses(parameters: dict[str, Tensor], x: Tensor, labels: Tensor, reduction: str) -> Tensor:
