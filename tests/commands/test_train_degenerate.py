@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from toys import NUM_TRAIN, save_toy, toy_arrays
-from workshop import QUICK, fail, succeed
+from workshop import QUICK, WITHOUT_WARMUP, fail, flags_of, succeed
 
 from dividemix.cli import main
 from dividemix.engine.checkpoint import load_checkpoint
@@ -36,6 +36,25 @@ def test_all_losses_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     succeed(*QUICK, "--net", "flat_nets:flat", "--lr", "1e-30", "--out", "run")
     assert "dividemix: warning: all losses are equal" in capsys.readouterr().err
     assert finite(tmp_path / "run")
+
+
+OVERFLOW: dict[str, dict[str, float]] = {
+    "joint_optim": {"correct_from": 0, "prior_weight": 0, "entropy_weight": 0},
+    "co_teaching_plus": {"co_teaching_share": 1e-9, "ramp_share": 1e-9},
+}
+
+
+@pytest.mark.parametrize("method", OVERFLOW)
+def test_predictions_that_overflow_though_no_weight_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], method: str
+) -> None:
+    """The laboratory found it: nan in label_issues.csv, which was then called damaged; and a traceback."""
+    settings = ["--method", method, *flags_of(OVERFLOW[method]), "--lr", "1000"]
+    assert main(["train", *WITHOUT_WARMUP, *settings, "--out", "run"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == "dividemix: error: training diverged: the networks' predictions are not finite; try a smaller --lr"
+    assert finite(tmp_path / "run")
+    assert not (tmp_path / "run" / "label_issues.csv").exists()
 
 
 @pytest.mark.parametrize("division", ["global", "per_class"])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dividemix.data.classes import Label
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
-from dividemix.errors import InputError
+from dividemix.errors import DivergedError, InputError
 from dividemix.judging.calibration import Calibration
 from dividemix.judging.issue_parquet import write_parquet
 from dividemix.judging.odd_samples import OddSamples
@@ -266,8 +266,10 @@ def find_issues(
     """The label issues of a judgement of samples with the given labels (N,), and what else is known of them.
 
     `unseen` are the indices of samples whose labels no network has seen. If the method predicts out of sample, these
-    are all.
+    are all. Raises DivergedError if a probability is not finite: weights that are may still overflow.
     """
+    if not (judgement.pred_probs.isfinite().all() and judgement.clean_prob.isfinite().all()):
+        raise DivergedError("training diverged: the networks' predictions are not finite; try a smaller lr")
     if judgement.is_out_of_sample:
         unseen = np.arange(len(labels))
     tensors = {name: value for name, value in vars(judgement).items() if name != "is_out_of_sample"}

@@ -15,7 +15,7 @@ from dividemix.algorithm.settings import MixtureName
 from dividemix.data.training_data import TrainingData
 from dividemix.engine.large_tensor import large_tensor
 from dividemix.engine.state import State
-from dividemix.errors import OtherOpinionWarning
+from dividemix.errors import DivergedError, OtherOpinionWarning
 from dividemix.methods.method import Judgement
 
 
@@ -30,7 +30,10 @@ class Evaluation:
 
 
 def evaluate(state: State, data: TrainingData, samples: Tensor, *, keep_probs: bool = False) -> Evaluation:
-    """Evaluate the samples `samples` (n,) of the data, without augmentation."""
+    """Evaluate the samples `samples` (n,) of the data, without augmentation.
+
+    Raises DivergedError if a loss is not a number: the weights may be finite and their products not.
+    """
     # Written in place: small tensors that stay between the large, short-lived blocks of each batch fragment the heap.
     dtype, device = next(state.predictors[0].parameters()).dtype, data.labels.device
     losses, rival_losses = torch.empty(2, len(state.learners), len(samples), dtype=dtype, device=device)
@@ -45,6 +48,8 @@ def evaluate(state: State, data: TrainingData, samples: Tensor, *, keep_probs: b
             if pred_probs is None:
                 pred_probs = large_tensor(len(samples), log_probs.shape[2])
             pred_probs[place] = log_probs.exp().mean(dim=0).float().cpu()
+    if losses.isnan().any():
+        raise DivergedError("training diverged: the networks' predictions are not finite; try a smaller lr")
     return Evaluation(losses.cpu(), rivals.cpu(), rival_losses.cpu(), pred_probs)
 
 
