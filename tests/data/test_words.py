@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from typing import Literal
 
 import pytest
 
@@ -21,7 +22,7 @@ PHRASES = [
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 @pytest.mark.parametrize("phrase", PHRASES)
-def test_words_are_what_spaces_separate(phrase: str, form: str) -> None:
+def test_words_are_what_spaces_separate(phrase: str, form: Literal["NFC", "NFD"]) -> None:
     text = unicodedata.normalize(form, phrase)
     assert re.findall(word_pattern(), text) == text.split()
 

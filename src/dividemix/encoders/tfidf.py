@@ -34,29 +34,33 @@ class TfidfEncoder(nn.Module):
         self.projection = nn.Buffer(torch.zeros(len(self.terms), length))
 
     @classmethod
-    def fitted(cls, texts: Sequence[str]) -> "TfidfEncoder":
-        """The encoder for these training texts. Raises InputError if they have no words."""
+    def fitted(cls, texts: Sequence[str]) -> tuple["TfidfEncoder", Tensor]:
+        """The encoder for these N training texts, and their vectors (N, D). Raises InputError if they have no words."""
         decomposition = import_optional("sklearn.decomposition", "text", "scikit-learn")
         least = 2 if len(texts) > 20 else 1  # texts that a term must occur in
         vectorizer = _vectorizer(min_df=least, max_features=MAX_TERMS)
         try:
-            counts = vectorizer.fit_transform(texts)
+            weighted = vectorizer.fit_transform(texts)
         except ValueError as error:
             raise InputError("the texts have no words in common: TF-IDF needs words; name another encoder") from error
-        length = min(MAX_LENGTH, max(2, len(texts) // 2), min(counts.shape) - 1)
+        length = min(MAX_LENGTH, max(2, len(texts) // 2), min(weighted.shape) - 1)
         if length < 1:
             raise InputError("the texts have only one word: TF-IDF needs more; name another encoder")
-        svd = decomposition.TruncatedSVD(length, random_state=0).fit(counts)
+        svd = decomposition.TruncatedSVD(length, random_state=0).fit(weighted)
         encoder = cls(vectorizer.get_feature_names_out().tolist(), length)
         encoder.idf.copy_(torch.from_numpy(vectorizer.idf_.astype(np.float32)))
         encoder.projection.copy_(torch.from_numpy(svd.components_.T.astype(np.float32)))
-        return encoder
+        return encoder, encoder._projected(weighted)
 
     def encode(self, batch: Any) -> Tensor:
         """As `Encoder.encode`."""
         vectorizer = _vectorizer(vocabulary={term: i for i, term in enumerate(self.terms)})
         vectorizer.idf_ = self.idf.double().cpu().numpy()
-        vectors = vectorizer.transform(list(batch)) @ self.projection.double().cpu().numpy()
+        return self._projected(vectorizer.transform(list(batch)))
+
+    def _projected(self, weighted: Any) -> Tensor:
+        """Vectors (N, D) of length 1, or 0, of a sparse matrix (N, T) of weighted counts."""
+        vectors = weighted @ self.projection.double().cpu().numpy()
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         return torch.from_numpy((vectors / np.where(norms > 0, norms, 1)).astype(np.float32))
 

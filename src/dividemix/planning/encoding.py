@@ -39,12 +39,14 @@ def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
     `ColumnsEncoder`: both are fitted on the training samples. Raises InputError if the encoder takes other samples.
     """
     fitted: TfidfEncoder | ColumnsEncoder | None = None
+    train_vectors: NDArray[np.float32] | None = None  # if fitting gives them
     if encoder is None and job.encoder is None and source.kind == "rows":
         encoder = fitted = ColumnsEncoder.fitted(np.asarray(source.train_images))
     elif encoder is None:
         if source.kind != "texts":
             raise InputError(f"encoder {TFIDF!r} takes texts, but {job.data} has {source.kind}: leave it out")
-        encoder = fitted = TfidfEncoder.fitted(np.asarray(source.train_images).tolist())
+        encoder, found = TfidfEncoder.fitted(np.asarray(source.train_images).tolist())
+        fitted, train_vectors = encoder, found.numpy()
     if encoder.takes != source.kind:
         raise InputError(f"encoder {job.encoder!r} takes {encoder.takes}, but {job.data} has {source.kind}")
 
@@ -59,8 +61,10 @@ def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
     def part(samples: Samples | None, what: str) -> NDArray[np.float32] | None:
         return None if samples is None else vectors(samples, what)
 
+    if train_vectors is None:
+        train_vectors = vectors(source.train_images, f"training {source.kind}")
     changes: dict[str, Any] = {
-        "train_images": vectors(source.train_images, f"training {source.kind}"),
+        "train_images": train_vectors,
         "test_images": part(source.test_images, f"test {source.kind}"),
         "val_images": part(source.val_images, f"validation {source.kind}"),
         "other_tests": {name: (vectors(one, name), labels) for name, (one, labels) in source.other_tests.items()},
