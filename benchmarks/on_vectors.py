@@ -9,7 +9,7 @@ FOLDER has SET.npz with the arrays train, train_labels, test, test_labels, and g
 - ours: robust_vectors, as DivideMixClassifier trains it.
 - logistic: logistic regression. C is chosen by accuracy on the noisy labels in 5 folds; the folds' probabilities of the
   given labels rank them. The search uses our solver, which tests compare with scikit-learn's.
-- knn: the vote of the 50 nearest others.
+- knn: the vote of the 50 nearest others, by the angle between vectors as they are.
 - cleanlab: its issue finder on the probabilities of `logistic`, and scikit-learn's model on what it keeps. Its better
   ranking counts, of self-confidence and normalised margin.
 - trees, cleanlab_trees: HistGradientBoosting with early stopping, and cleanlab's path on it, 5 folds.
@@ -93,7 +93,7 @@ def _cleanlab(task: Task) -> Result:
 
 
 def _knn(task: Task, k: int = 50) -> Result:
-    vectors, test = (torch.from_numpy(rows) for rows in task.standardised())
+    vectors, test = (torch.nn.functional.normalize(torch.from_numpy(rows)) for rows in (task.vectors, task.test))
     votes = torch.nn.functional.one_hot(torch.from_numpy(task.given), task.num_classes).float()
 
     def shares(rows: torch.Tensor, own: bool) -> torch.Tensor:
