@@ -1,6 +1,6 @@
 """The fault laboratory: disturbs, damages and fuzzes every command, and prints what was tried and what held.
 
-    python tests/faults/laboratory.py                     all of it, about an hour on one core
+    python tests/faults/laboratory.py                     all of it, about two hours of one core
     python tests/faults/laboratory.py kills refusals      some parts
     python tests/faults/laboratory.py kills --only train --step 7
 

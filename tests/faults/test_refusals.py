@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from injected import OPENING, injected, refusing
-from other_samples import save_texts
+from other_samples import PARQUET, TAR, save_tables, save_tar, save_texts
 from small_model import save_images, small_images, small_model
 from tar_shards import write_shards
 from toys import finish, save_toy, toy_job, trained, tree
 
 from dividemix.cli import main
+from dividemix.data import shard_files
 from dividemix.data.readers.column_files import read_columns
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.shard_sets import find_shards
@@ -151,6 +152,30 @@ def test_the_index_of_shards_that_is_refused_is_not_made_again(tmp_path: Path, m
     read()
     (path,) = (tmp_path / "cache" / "shards").iterdir()
     assert said(read, path) == f"{path}: cannot be read: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("save", "words", "files"), [(save_tar, TAR, "shards/*.tar"), (save_tables, PARQUET, "cache/shards/*.images")]
+)
+def test_no_image_is_lost_where_a_shard_cannot_be_opened(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    save: Callable[[Path], object],
+    words: list[str],
+    files: str,
+) -> None:
+    """An image was skipped, and the training went on without it, exit code 0."""
+    monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path)
+    assert main(["train", *words]) == 0
+    path = min(tmp_path.glob(files))
+    shard_files._opened.cache_clear()
+    with injected(refusing(path, 0, errno.ENOMEM, READING, once=True)):
+        assert main(["train", *words, "--overwrite"]) == 2
+    assert capsys.readouterr().err.endswith(f"{path.name}: cannot be read: Cannot allocate memory\n")
+    assert not (tmp_path / "run" / "skipped.csv").exists()
 
 
 def test_environments_that_cannot_be_read_are_not_replaced(run: Path) -> None:

@@ -65,9 +65,16 @@ class LocalShard:
         return self.path.open("rb", buffering=1 << 16)
 
     def read(self, offset: int, size: int) -> bytes:
-        """A part of the content, from a file that stays open; threads may read at the same time."""
+        """A part of the content, from a file that stays open; threads may read at the same time.
+
+        Raises InputError if the file cannot be opened: that is no fault of an image, and none may be lost by it.
+        """
         try:
-            content = _opened(self.path, self._version).read(offset, size)
+            file = _opened(self.path, self._version)
+        except OSError as error:
+            raise InputError(f"{self.name}: cannot be read: {error.strerror or error}") from error
+        try:
+            content = file.read(offset, size)
         except OSError as error:
             raise UnreadableImage(f"{self.name} cannot be read: {error.strerror or error}") from error
         if len(content) < size:
