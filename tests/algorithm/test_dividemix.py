@@ -319,7 +319,14 @@ def test_the_beta_mixture_divides() -> None:
 
 
 def test_the_report_names_lambda_u_and_nothing_that_the_paper_does_not_have(watched: MixEpoch) -> None:
-    assert watched.report.figures == {"lambda_u": watched.s.lambda_u}
+    """Oracle: the ramp-up of each step of both nets, written out."""
+    s, report, weights = watched.s, watched.report, []
+    for division in report.divisions:
+        num_iters = math.ceil(len(division.labeled) / s.batch_size)
+        for step in range(num_iters):
+            time = report.epoch - 1 + step / num_iters
+            weights.append(s.lambda_u * min(max((time - s.warmup_epochs) / s.rampup_epochs, 0), 1))
+    assert report.figures == {"lambda_u": pytest.approx(sum(weights) / len(weights))}
 
 
 # Warm-up (line 2).

@@ -395,7 +395,7 @@ def test_bad_losses_stop_warm_up(scale_loss: bool) -> None:
 
 @pytest.mark.filterwarnings("ignore::dividemix.errors.DegenerateDivisionWarning")
 def test_a_rate_far_too_high_stops_with_a_clear_line() -> None:
-    s, data = settings_of(lr=1e200, momentum=0.9), TinyData()
+    s, data = settings_of(lr=1e29, weight_decay=1e29), TinyData()  # of float64
     state = start(s, data)
     with pytest.raises(DivergedError, match=r"try a smaller lr$"):
         list(fit(state, data, s))
