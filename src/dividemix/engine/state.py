@@ -21,6 +21,7 @@ class Learner:
     optimizer: Optimizer
     scaler: torch.amp.GradScaler  # of the loss, while the net computes in float16; idle otherwise
     average: nn.Module | None = None  # a running mean of the net's weights, which predicts in its place
+    frozen: frozenset[str] = frozenset()  # names of weights that the net itself keeps from training
 
     @classmethod
     def start(cls, net: nn.Module, s: ScheduleSettings, *, scale_loss: bool = False) -> "Learner":
@@ -28,7 +29,8 @@ class Learner:
         device = next(net.parameters()).device
         fused = device.type in ("cpu", "cuda")
         optimizer = SGD(net.parameters(), lr=s.lr, momentum=s.momentum, weight_decay=s.weight_decay, fused=fused)
-        return cls(net, optimizer, torch.amp.GradScaler(device.type, enabled=scale_loss))
+        frozen = frozenset(name for name, weight in net.named_parameters() if not weight.requires_grad)
+        return cls(net, optimizer, torch.amp.GradScaler(device.type, enabled=scale_loss), frozen=frozen)
 
     def descend(self, loss: Tensor) -> None:
         """Make one step of the optimiser: theta = SGD(L, theta)."""

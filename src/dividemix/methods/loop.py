@@ -71,13 +71,14 @@ def check_head_epochs(method: Method, state: State, s: MethodSettings) -> None:
 
 
 def train_head_only(learner: Learner, only: bool) -> None:
-    """Let training change the last linear layer of the net only, or all of it."""
+    """Let training change the last linear layer of the net only, or all of it; frozen weights stay as they are."""
     head, _ = find_head(learner.net)
     moments = learner.optimizer.state
-    for name, weight in learner.net.named_parameters():
+    trained = {name: weight for name, weight in learner.net.named_parameters() if name not in learner.frozen}
+    for name, weight in trained.items():
         weight.requires_grad_(not only or name.startswith(f"{head}."))
     if not only and any(moment.get("momentum_buffer") is not None for moment in moments.values()):
-        for weight in learner.net.parameters():  # a fused step needs all moments or none
+        for weight in trained.values():  # a fused step needs all moments or none
             if moments[weight].get("momentum_buffer") is None:
                 moments[weight]["momentum_buffer"] = torch.zeros_like(weight)
 
