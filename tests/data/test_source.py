@@ -97,12 +97,10 @@ def test_a_source_without_test_or_true_labels_is_fine() -> None:
 
 @pytest.mark.parametrize("with_truth", [True, False])
 @pytest.mark.parametrize("limit", [3, 4, 6])
-def test_limit_takes_the_first_of_each_class_in_order(with_truth: bool, limit: int) -> None:
+def test_limit_takes_the_first_of_each_given_class_in_order(with_truth: bool, limit: int) -> None:
     source = make() if with_truth else make(true_labels=None)
-    classes = source.true_labels if with_truth else source.train_labels
-    assert classes is not None
     kept, counts = [], dict.fromkeys(range(3), 0)
-    for position, label in enumerate(classes.tolist()):
+    for position, label in enumerate(source.train_labels.tolist()):
         if counts[label] < limit // 3:
             counts[label] += 1
             kept.append(position)
@@ -112,18 +110,26 @@ def test_limit_takes_the_first_of_each_class_in_order(with_truth: bool, limit: i
     assert limited.train_images.tolist() == [source.train_images[position].tolist() for position in kept]
     assert limited.train_labels.tolist() == [source.train_labels[position] for position in kept]
     if with_truth:
+        assert source.true_labels is not None
         assert limited.true_labels is not None
-        assert limited.true_labels.tolist() == [classes[position] for position in kept]
+        assert limited.true_labels.tolist() == source.true_labels[kept].tolist()
     assert limited.test_images is source.test_images
     assert limited.classes == source.classes
     assert limited.rows.tolist() == kept
     assert limited.num_given == 7
 
 
+def test_true_labels_do_not_decide_what_is_trained() -> None:
+    """The classes whose samples were counted were the true ones."""
+    one, other = make(), make(true_labels=np.array([2, 1, 1, 1, 0, 0, 2]))
+    assert one.limit_train(3).rows.tolist() == other.limit_train(3).rows.tolist()
+    assert one.long_tail(3).rows.tolist() == other.long_tail(3).rows.tolist()
+
+
 def test_rows_stay_those_of_the_data_as_it_was_given() -> None:
-    source = make(rows=np.array([2, 3, 5, 8, 9, 11, 12]), num_given=20)
+    source = make(train_labels=np.array([0, 0, 2, 1, 1, 2, 0]), rows=np.array([2, 3, 5, 8, 9, 11, 12]), num_given=20)
     limited = source.limit_train(3)
-    assert limited.rows.tolist() == [2, 5, 8]  # true labels 0, 2, 1: the first of each class
+    assert limited.rows.tolist() == [2, 5, 8]  # labels 0, 2, 1: the first of each class
     assert limited.num_given == 20
     assert make().rows.tolist() == list(range(7))
     assert make().num_given == 7

@@ -149,7 +149,7 @@ class Source:
 
     def limit_train(self, limit: int) -> "Source":
         """The source with the first training images of each class, about `limit` in all (see `limited`)."""
-        return self.subset(limited(self._classes_of_train, len(self.classes), limit, "limit_train"))
+        return self.subset(limited(self.train_labels, len(self.classes), limit, "limit_train"))
 
     def limit_test(self, limit: int) -> "Source":
         """The source with the first images of each class of every test set, about `limit` in each (see `limited`)."""
@@ -166,12 +166,7 @@ class Source:
 
     def long_tail(self, ratio: float) -> "Source":
         """The source with ever fewer training images of each class: the first has `ratio` times those of the last."""
-        return self.subset(long_tailed(self._classes_of_train, len(self.classes), ratio))
-
-    @property
-    def _classes_of_train(self) -> Labels:
-        """(N,): the class of each training sample: its true label if known, else its given label."""
-        return self.train_labels if self.true_labels is None else self.true_labels
+        return self.subset(long_tailed(self.train_labels, len(self.classes), ratio))
 
     def subset(self, index: NDArray[np.int64]) -> "Source":
         """The source with the training samples of index (n,) alone."""
