@@ -12,6 +12,7 @@ from PIL import Image
 from torch import Tensor, nn
 from toys import save_toy
 
+from dividemix.engine import processes
 from dividemix.errors import InputError
 from dividemix.nets.given import named_for_now
 from dividemix.planning.budget import Budget
@@ -215,4 +216,17 @@ def test_the_last_layer_is_trained_alone_only_if_it_is_linear(tmp_path: Path) ->
         job = Job.of({"data": str(data), "net": net, "head_epochs": 1, "epochs": 2, "method": "cross_entropy"})
         with pytest.raises(InputError, match=r"^head_epochs is 1: the net has no nn.Linear.*: set head_epochs to 0$"):
             Run.create(tmp_path / "run", job)
+    assert not (tmp_path / "run").exists()
+
+
+def test_several_processes_train_all_layers_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The preset chose head_epochs, which several processes refuse, and the run directory was there already."""
+    given = {"net": "small_cnn", "method": "cross_entropy", "epochs": 2}
+    data = save_toy(tmp_path)
+    monkeypatch.setattr(processes, "num_joined", lambda: 2)
+    assert "head_epochs" not in chosen(data, **given, weights=str(tmp_path / "weights.pt"))
+    with pytest.raises(
+        InputError, match=r"^head_epochs is 1: this method, or several processes, cannot use it: set 0$"
+    ):
+        Run.create(tmp_path / "run", Job.of(given | {"data": str(data), "head_epochs": 1}))
     assert not (tmp_path / "run").exists()

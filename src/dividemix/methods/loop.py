@@ -61,7 +61,7 @@ def check_head_epochs(method: Method, state: State, s: MethodSettings) -> None:
     """Raise InputError if the last layer of the nets is to be trained alone at first, and that cannot be done."""
     if not s.head_epochs:
         return
-    if method.double_backward or processes.count() > 1:
+    if method.double_backward or processes.num_joined() > 1:
         raise InputError(f"head_epochs is {s.head_epochs}: this method, or several processes, cannot use it: set 0")
     if any(find_head(net)[0] == "" for net in state.nets):
         raise InputError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from dividemix.data.common_shape import LARGE
 from dividemix.data.source import Source
+from dividemix.engine import processes
 from dividemix.engine.device import choose_device
 from dividemix.engine.processor import computes_in_bfloat16
 from dividemix.errors import InputError
@@ -92,7 +93,7 @@ def _for_images(
     is_large = min(source.median_size or source.train_images.shape[1:3]) > _LARGE
     choices = []
     starts_trained = job.weights is not None or job.pretrained
-    if starts_trained and not find_method(job.method).double_backward and _has_linear_head(job.settings, source):
+    if starts_trained and _can_train_head_only(job, source):
         choices += [Choice("head_epochs", 1, "pretrained weights: the new last layer is trained alone first")]
     if is_large and (starts_trained or not on_cpu):
         choices += [
@@ -123,6 +124,12 @@ def _for_images(
         Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
     ]
     return source, [*choices, *views, *_by_samples(source, given)]
+
+
+def _can_train_head_only(job: Job, source: Source) -> bool:
+    """Whether head_epochs can be used."""
+    is_alone = processes.num_joined() == 1
+    return is_alone and not find_method(job.method).double_backward and _has_linear_head(job.settings, source)
 
 
 def _has_linear_head(s: MethodSettings, source: Source) -> bool:
