@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.column_types import RowColumns
 from dividemix.data.readers.arrays import read_arrays
+from dividemix.data.regression import refuse_regression
 from dividemix.display import say, watch
 from dividemix.engine.processes import joined, rank
 from dividemix.errors import InputError
@@ -88,6 +89,7 @@ def train(
         source = read_arrays(
             data, labels, row_columns=_row_columns(settings), **{key: settings.pop(key) for key in taken}
         )
+        refuse_regression(source, "data")
         settings["memory_gb"] = memory_gb  # which the copy must fit in, when the run is loaded
         if keep_data and (not source.in_memory or source.num_bytes > memory_gb * 1e9):
             raise InputError("the samples exceed memory_gb: raise it, or keep no copy with keep_data=False")

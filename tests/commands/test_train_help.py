@@ -1,5 +1,7 @@
 """The help of dividemix train against the fields of the settings and the settings that each method has."""
 
+import ast
+import inspect
 import re
 
 import pytest
@@ -7,7 +9,10 @@ from workshop import shown
 
 from dividemix.methods import METHODS
 from dividemix.methods.method import MethodSettings
+from dividemix.planning import defaults, lengths
+from dividemix.planning.choices import CHOSEN, SELDOM_CHOSEN
 from dividemix.planning.job import own_fields
+from dividemix.planning.presets import preset_values
 from dividemix.settings import fields_of
 
 pytestmark = pytest.mark.usefixtures("workshop")
@@ -23,12 +28,13 @@ def help_of_train(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize(("method", "name"), SETTINGS)
 def test_the_help_of_train_has_every_setting(capsys: pytest.CaptureFixture[str], method: str, name: str) -> None:
     """The settings of every method are shown as such: their defaults may differ from method to method."""
-    text = help_of_train(capsys, "--method", method)
+    text = help_of_train(capsys, "--method", method, "--preset", "clothing1m")
     group = MethodSettings if name in fields_of(MethodSettings) else METHODS[method].settings
     field = fields_of(group)[name]
-    default = str(field.default).lower() if isinstance(field.default, bool) else field.default
+    value = preset_values("clothing1m", method).get(name, field.default)
+    default = str(value).lower() if isinstance(value, bool) else value
     assert f"--{field.name} " in text
-    assert field.doc + ("" if default is None else f" [{default}]") in text
+    assert field.doc + ("" if default in (None, "") else f" [{default}]") in text
     assert "[None]" not in text
 
 
@@ -42,7 +48,7 @@ def test_the_settings_of_every_method_have_one_default() -> None:
 @pytest.mark.parametrize(
     ("arguments", "method"),
     [
-        ([], "robust"),
+        ([], "robust_history"),  # for your own images
         (["toy.npz", "--method", "cross_entropy"], "cross_entropy"),
         (["--method=dividemix"], "dividemix"),
         (["--preset", "cifar10-sym-20"], "dividemix"),
@@ -53,7 +59,7 @@ def test_the_help_shows_the_settings_of_the_chosen_method_and_no_others(
     capsys: pytest.CaptureFixture[str], arguments: list[str], method: str
 ) -> None:
     text = help_of_train(capsys, *arguments)
-    assert f"settings of {method} [default]; for another method: --method NAME --help" in text
+    assert f"settings of {method} [value]; for another method: --method NAME --help" in text
     shown_flags = set(re.findall(r"--(\w+)", text))
     everything = {name for other in METHODS for name in own_fields(other)}
     assert shown_flags & everything == set(own_fields(method))
@@ -61,7 +67,25 @@ def test_the_help_shows_the_settings_of_the_chosen_method_and_no_others(
 
 def test_ordinary_training_has_no_lambda_u(capsys: pytest.CaptureFixture[str]) -> None:
     assert "lambda_u" not in help_of_train(capsys, "--method", "cross_entropy")
-    assert "--lambda_u FLOAT" in help_of_train(capsys)
+    assert "--lambda_u FLOAT" in help_of_train(capsys, "--method", "robust")
+
+
+def test_the_help_shows_no_number_for_a_setting_that_the_data_chooses(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of_train(capsys)
+    assert "epochs in total [chosen from the data]" in text
+    assert "[false]" in text
+    assert "falls to zero [cosine]" in text  # of the preset
+    assert "the model that is kept, at the end [true; or chosen from the data]" in text
+    assert "epochs in total [300]" in help_of_train(capsys, "--preset", "cifar10-sym-50")
+
+
+def test_the_marked_settings_are_those_that_the_planner_chooses() -> None:
+    found = set()
+    for module in (defaults, lengths):
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Choice":
+                found |= {one.value for one in node.args[:1] if isinstance(one, ast.Constant)}
+    assert found - {"method"} == {*CHOSEN, *SELDOM_CHOSEN}
 
 
 def test_the_help_of_train_has_every_other_flag(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from dividemix.planning.default_method import default_method
+from dividemix.planning.choices import Choice
+from dividemix.planning.default_method import default_method, reason_for
+from dividemix.planning.plan import make_draft
 
 TEXTS: dict[str, Any] = {"data": "news.csv", "text_column": "text"}
 CHECKPOINT = {"encoder": "transformers:x"}
@@ -38,3 +40,28 @@ def test_another_preset_has_one_method() -> None:
 
 def test_rows_in_memory_have_no_target() -> None:
     assert default_method("default", {"data": "data.npz"}, is_rows=True) == "cross_fitted"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"data": "photos"}, None),
+        ({"data": "photos", "epochs": 3, "given_share": 0.3}, None),
+        ({"data": "photos", "temperature": 0.6}, "temperature is a setting of it, not of robust_history"),
+        (
+            {"data": "photos", "temperature": 0.6, "lambda_u": 5.0},
+            "temperature and lambda_u are settings of it, not of robust_history",
+        ),
+        (TEXTS | {"net": "mlp"}, "robust_vectors has no net mlp"),
+    ],
+)
+def test_a_setting_that_chooses_another_method_is_the_reason(given: dict[str, Any], reason: str | None) -> None:
+    assert reason_for(default_method("default", given), "default", given) == reason
+
+
+def test_the_plan_has_the_reason() -> None:
+    draft = make_draft({"data": "photos", "temperature": 0.6})
+    assert [choice for choice in draft.choices if choice.name == "method"] == [
+        Choice("method", "robust", "temperature is a setting of it, not of robust_history")
+    ]
+    assert make_draft({"data": "photos", "temperature": 0.6, "method": "robust"}).choices == ()

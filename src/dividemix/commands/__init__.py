@@ -12,3 +12,8 @@ def entry(name: str, *texts: str, column: int = 16) -> str:
     width, indent = shutil.get_terminal_size().columns, " " * (column + 1)
     wrapper = textwrap.TextWrapper(width, indent, indent, break_long_words=False, break_on_hyphens=False)
     return f"{name:{column}} " + "\n".join(map(wrapper.fill, texts)).lstrip()
+
+
+def paragraph(text: str) -> str:
+    """The text, wrapped for the terminal."""
+    return textwrap.fill(text, shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False)

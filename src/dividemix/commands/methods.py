@@ -1,10 +1,11 @@
-"""dividemix methods: the methods, a line each."""
+"""dividemix methods: which method to use, then all of them, a line each."""
 
 import argparse
 import inspect
 
-from dividemix.commands import entry
-from dividemix.methods import METHODS
+from dividemix.commands import entry, paragraph
+from dividemix.methods import DEFAULT_METHOD, METHODS
+from dividemix.planning.presets import DEFAULT, find_preset
 
 HELP = "list the methods"
 
@@ -15,8 +16,26 @@ def add(methods: argparse.ArgumentParser) -> None:
 
 
 def _methods(arguments: argparse.Namespace) -> int:
-    abouts = {name: inspect.getdoc(inspect.getmodule(type(method))) or "" for name, method in METHODS.items()}
-    abouts["your own"] = "--method package.module:OBJECT. Settings of a method: dividemix train --method NAME --help"
-    for name, about in abouts.items():
-        print(entry(name, about.partition("\n")[0], column=max(map(len, abouts))))
+    preset = find_preset(DEFAULT)
+    recipes = [preset.method_for_images, preset.method_for_vectors, preset.method_for_rows, preset.method_for_texts]
+    own = [name for name in (*recipes, preset.method) if name is not None]
+    images, vectors, rows, _ = recipes
+    print(
+        paragraph(
+            f"For your own data, name no method: images are trained by {images}, vectors and texts by {vectors}, tables"
+            f" by {rows}. For the paper's results, use --method {DEFAULT_METHOD}."
+        )
+    )
+    others = [name for name in METHODS if name not in (*own, DEFAULT_METHOD)]
+    groups = {"For your own data": own, "The paper": [DEFAULT_METHOD], "To compare with": others}
+    column = max(map(len, METHODS))
+    for title, names in groups.items():
+        print(f"\n{title}:")
+        for name in names:
+            about = inspect.getdoc(inspect.getmodule(type(METHODS[name]))) or ""
+            print(entry(name, about.partition("\n")[0], column=column))
+    own_words = (
+        "Your own method: --method package.module:OBJECT. Settings of a method: dividemix train --method NAME --help"
+    )
+    print("\n" + paragraph(own_words))
     return 0

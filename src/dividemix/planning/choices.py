@@ -4,6 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+# The settings that planning/defaults.py chooses, for which --help shows no default; and those that it seldom chooses.
+CHOSEN = (
+    *("net", "net_width", "epochs", "warmup_epochs", "rampup_epochs", "batch_size", "lr", "holdout"),
+    *("crop_padding", "crop_border", "cutout", "image_size"),
+)
+SELDOM_CHOSEN = ("test_epochs", "head_epochs", "lambda_r", "precision", "compile")
+
 
 @dataclass(frozen=True)
 class Choice:

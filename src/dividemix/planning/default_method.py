@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dividemix.nets.settings import LINEAR
-from dividemix.planning.job import known_to
+from dividemix.planning.job import JOB_FIELDS, known_to
 from dividemix.planning.presets import DEFAULT, find_preset
 
 _MAKE_VECTORS = ("text_column", "features_column", "encoder")  # with one of them, samples are or become vectors
@@ -24,6 +24,18 @@ def default_method(preset: str, given: Mapping[str, Any], *, is_rows: bool = Fal
     is_rows = is_rows or given.get("target") is not None
     special = found.method_for_rows if is_rows else found.method_for_images
     return special if special is not None and known_to(special, given).keys() == given.keys() else found.method
+
+
+def reason_for(method: str, preset: str, given: Mapping[str, Any], *, is_rows: bool = False) -> str | None:
+    """Why a request that names no method gets this one; None if it is the one for its kind of data."""
+    of_data = {name: value for name, value in given.items() if name in JOB_FIELDS}
+    usual = default_method(preset, of_data, is_rows=is_rows)
+    if method == usual:
+        return None
+    own = [name for name in given if name not in known_to(usual, given)]
+    if not own:
+        return f"{usual} has no net {given['net']}"
+    return f"{' and '.join(own)} {'is a setting' if len(own) == 1 else 'are settings'} of it, not of {usual}"
 
 
 def method_for_vectors(given: Mapping[str, Any]) -> str | None:

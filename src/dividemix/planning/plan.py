@@ -10,7 +10,7 @@ from dividemix.errors import InputError
 from dividemix.methods import METHODS, find_method
 from dividemix.planning.budget import Budget
 from dividemix.planning.choices import Choice, as_settings
-from dividemix.planning.default_method import default_method
+from dividemix.planning.default_method import default_method, reason_for
 from dividemix.planning.job import JOB_FIELDS, Job, data_name, known_to, refuse_unknown_settings
 from dividemix.planning.presets import DEFAULT, preset_for, preset_values
 from dividemix.planning.text_encoder import text_encoder
@@ -70,7 +70,8 @@ def make_plan(
         source, fitted = choose(job, given, budget=budget, source=source)
         method = as_settings(fitted).get("method", job.method)
         known = known_to(method, job.values())
-        choices += tuple(choice for choice in fitted if choice.name in known)
+        fitting = {choice.name: choice for choice in (*choices, *fitted) if choice.name in known}  # the last one counts
+        choices = tuple(fitting.values())
         job = Job.of(known | as_settings(choices))
     if from_program:  # the run's copy of the data is reduced already
         job = Job.of(job.values() | {"limit_train": None, "limit_test": None, "imbalance": None})
@@ -92,9 +93,12 @@ def make_draft(
     if minutes is not None and (preset != DEFAULT or "epochs" in given or given.get("finetune")):
         other = "epochs" if "epochs" in given else "finetune" if given.get("finetune") else f"preset {preset}"
         raise InputError(f"minutes cannot be used with {other}: remove one of them")
-    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=kind == "rows")))
+    is_rows = kind == "rows"
+    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=is_rows)))
     refuse_unknown_settings(given, method)
     values, choices = scaled_preset(preset, method, given)
+    if "method" not in given and (reason := reason_for(method, preset, given, is_rows=is_rows)):
+        choices.append(Choice("method", method, reason))
     is_texts = kind == "texts" or given.get("text_column") is not None
     if preset == DEFAULT and is_texts and given.get("encoder") is None and not given.get("finetune"):
         choices.append(text_encoder())

@@ -30,6 +30,7 @@ from dividemix.data.readers.shards import list_shards
 from dividemix.data.readers.table import list_table
 from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.readers.vote_columns import VoteColumns
+from dividemix.data.regression import refuse_regression
 from dividemix.data.remote_files import is_remote
 from dividemix.data.source import Source, kind_of
 from dividemix.errors import InputError
@@ -110,6 +111,8 @@ def source_reader(
             source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
             if own_test is not None:
                 source = with_test(source, own_test, memory_gb=memory_gb)
+        if built_in is None:
+            refuse_regression(source, data)
         if test is None:
             return source
         if source.test_images is not None:

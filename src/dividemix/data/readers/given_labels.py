@@ -1,5 +1,6 @@
 """Labels of a Python program as names of classes: one for each sample, or the votes of several annotators."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,8 @@ def names_of(labels: Any, classes: Sequence[str] | None, where: str, num_images:
         name = None if _is_no_label(value) else class_name(value, classes)
         if name is None:
             allowed = "text or an integer" if classes is None else f"a class's name or number, 0 to {len(classes) - 1}"
+            if isinstance(value, float | np.floating) and math.isfinite(value):
+                allowed += "; regression is not supported"
             raise InputError(f"{where}[{number}] is {shown(value, 50)}: must be {allowed}")
         names.append(name)
     return names
