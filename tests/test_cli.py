@@ -42,6 +42,31 @@ def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "nowhere"],
+        ["train", "toy.npz", "--test", "nowhere"],
+        ["train", "toy.npz", "--noise", "symetric:0.5"],
+        ["train", "toy.npz", "--weights", "nowhere.pth"],
+        ["train", "toy.npz", "--lr", "-1"],
+        ["train", "toy.npz", "--learning_rate", "1"],
+        ["train", "toy.npz", "--temperature", "1", "--method", "cross_entropy"],
+        ["predict", ".", "nowhere.jpg"],
+        ["evaluate", "nowhere"],
+        ["resume", "nowhere"],
+        ["relabel", "toy.npz", "--run", "nowhere"],
+        ["share", "nowhere", "--to", "fiftyone"],
+        ["report", "nowhere"],
+        ["review", "nowhere"],
+    ],
+)
+def test_a_mistake_that_needs_no_torch_is_found_without_it(words: list[str]) -> None:
+    code = f"import sys; from dividemix.cli import main; print(main({words!r}), 'torch' in sys.modules)"
+    done = spawn(code)
+    assert done.stdout == "2 False\n", done.stderr
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(capsys, "--version").strip() == dividemix.__version__
 
@@ -63,7 +88,10 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
             "nowhere: no run to resume; --out must be a run directory, such as",
         ),
         (["evaluate", "toy.npz"], "toy.npz: not a run directory: give"),
-        (["evaluate", "nowhere", "--checkpoint", "first"], "--checkpoint is 'first': it must be one of last, best"),
+        (
+            ["evaluate", "nowhere", "--checkpoint", "first"],
+            "--checkpoint is 'first': it must be one of kept, last, best",
+        ),
         (["train", "toy.npz", "--out", "toy.npz"], "toy.npz exists and is not a run directory"),
         (["train", "toy.npz", "--out", "toy.npz/run", *FLAGS], "toy.npz"),
     ],

@@ -9,6 +9,7 @@ from dividemix.errors import InputError
 
 PACKAGES = ("timm", "torchvision", "open_clip", "transformers", "sentence-transformers", "tokens", "net")
 """What may stand before the colon of an encoder or a net and is no code of the user: well-known packages, our nets."""
+TFIDF = "tfidf"  # the encoder of texts that needs no package
 OBJECT = "python:"  # what the names of objects begin with that have no module
 _objects: dict[str, Any] = {}  # objects that the program itself gave to the package, by name
 

@@ -73,6 +73,7 @@ def test_a_label_that_cannot_be_judged_is_kept_and_its_class_named(is_out_of_sam
     judgement = Judgement(probs, -clean.log(), clean, **about, is_judged=is_judged)
     issues: LabelIssues = find_issues(judgement, labels, classes=("ant", "bee", "cat"))
     assert np.flatnonzero(issues.is_label_issue).tolist() == [121]
+    assert issues.class_noise == {"ant": 1 / 61, "bee": 0, "cat": None}  # the label of the cat was not judged
     assert issues.rare_classes == ("cat",)
     assert issues.label_score[120] == pytest.approx(1 - issues.calibration.wrong_prob[120])
     assert issues.label_score[120] > 0.9

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.engine.state import under
+from dividemix.errors import InputError
 from dividemix.methods import METHODS, loop
 from dividemix.methods.last_layer import features_of_all
 from dividemix.methods.method import TrainingSets
@@ -282,3 +283,8 @@ def test_it_is_a_method_with_phases_for_any_number_of_epochs() -> None:
     for rounds in (1, 3):
         assert_phases_add_up(METHOD, rounds=rounds)
     assert_published_fit(METHOD, PUBLISHED)
+
+
+def test_so_many_branches_that_no_step_would_end_are_refused() -> None:
+    with pytest.raises(InputError, match=r"^num_branches is 1000000000: it must be an integer >= 1 and <= 1000$"):
+        MLNTSettings(num_branches=10**9)

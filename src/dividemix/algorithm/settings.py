@@ -27,7 +27,7 @@ class PaperSettings(ScheduleSettings):
     mixture: Literal["gaussian", "beta"] = setting(
         "gaussian", "what models the losses: gaussian, or beta (Arazo et al.)"
     )
-    num_views: int = setting(2, "M: augmented views of each sample", low=1)
+    num_views: int = setting(2, "M: augmented views of each sample", low=1, high=1000)
     refine_labels: bool = setting(True, "refine the labels of labeled samples (Eq. 3, 4); false: keep the given ones")
     temperature: float = setting(0.5, "T: sharpening temperature", above=0)
     alpha: float = setting(4.0, "alpha: parameter of mixup's Beta distribution", above=0)

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 from dividemix.commands.loaded_run import add_run, load_run
 from dividemix.errors import InputError
+from dividemix.judging.selection import best_epoch
 from dividemix.planning.job import JOB_FIELDS, Job
+from dividemix.runs.unfinished import require_run
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from dividemix.judging.records import TestScores
+    from dividemix.runs.run import Run
 
 HELP = "test a trained run"
 EPILOG = """\
@@ -27,7 +30,8 @@ _OF_TEST = (
 def add(evaluate: argparse.ArgumentParser) -> None:
     """Add the flags of evaluate."""
     add_run(evaluate)
-    evaluate.add_argument("--checkpoint", choices=("last", "best"), help="the epoch to test [last]")
+    checkpoint = "the epoch to test: that of the run's model, the last, or the best [kept]"
+    evaluate.add_argument("--checkpoint", choices=("kept", "last", "best"), help=checkpoint)
     test = "other labelled data to test on, of the kind that the run was trained on [the run's test samples]"
     evaluate.add_argument("--test", metavar="DATA", help=test)
     others = evaluate.add_argument_group("with --test")
@@ -44,21 +48,23 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     if of_test:
         raise InputError(f"{next(iter(of_test))} has no meaning without --test DATA: leave it out")
 
+    run = load_run(arguments)
+
     from dividemix.display import say
     from dividemix.judging import scoring
 
-    run, checkpoint = load_run(arguments), arguments.checkpoint or "last"
-    if checkpoint == "best":
-        run.load_best()
+    if not run.state.epoch:
+        raise InputError(f"{arguments.run}: no epoch is trained yet; resume the run")
     if run.material.test is None:
         raise InputError(
             f"{arguments.run}: the run has no test {run.material.given_kind}: give labelled ones by --test DATA;"
             f" dividemix predict {arguments.run} DATA predicts others"
         )
+    what = _load(run, arguments.checkpoint or "kept")
     probs = run.test_probs()
     labels = run.material.test.labels.cpu().numpy()
     amount = f"{len(labels)} test {run.material.given_kind}"
-    say(f"{arguments.run}: {run.job.method}, {checkpoint} checkpoint, {amount}")
+    say(f"{arguments.run}: {run.job.method}, {what}, {amount}")
     say(_line(scoring.test_scores(probs, labels)))
     for name, images in run.material.other_tests.items():
         scores = scoring.test_scores(run.test_probs(name), images.labels.cpu().numpy())
@@ -67,11 +73,27 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _load(run: "Run", checkpoint: str) -> str:
+    """Load the nets of a checkpoint, which the run has no use for afterwards; returns it in words."""
+    num_epochs = run.state.epoch
+    if checkpoint == "kept":
+        epoch = run.kept_epoch
+        if epoch != num_epochs:
+            run.load_best()
+        return f"the run's model (epoch {epoch} of {num_epochs})"
+    if checkpoint == "best":
+        run.load_best()
+        return f"the best epoch ({best_epoch(run.rows)} of {num_epochs})"
+    return f"the last epoch ({num_epochs})"
+
+
 def _evaluate_on(arguments: argparse.Namespace, of_test: dict[str, str]) -> int:
     """Test the model of the run on other data."""
     for name in ("checkpoint", "data", "root"):
         if getattr(arguments, name) is not None:
             raise InputError(f"{name} has no meaning with --test, which tests the run's model alone: leave it out")
+
+    require_run(arguments.run)
 
     from dividemix.display import say
     from dividemix.judging import scoring

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dividemix.runs.unfinished import named_run
+from dividemix.runs.unfinished import named_run, require_run
 
 if TYPE_CHECKING:
     from dividemix.runs.run import Run
@@ -21,6 +21,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def load_run(arguments: argparse.Namespace) -> "Run":
     """The run that the flags name, not to be trained. Raises InputError if there is none, or it does not fit."""
+    require_run(arguments.run)
+
     from dividemix.planning.job import Job
     from dividemix.runs.directory import RunDirectory
     from dividemix.runs.restore import same_job

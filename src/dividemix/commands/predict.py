@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dividemix.commands.out_file import check_out
 from dividemix.data.spreadsheet import as_field
 from dividemix.errors import InputError, counted
+from dividemix.meant import nearest_path
 from dividemix.runs.unfinished import named_run
 
 if TYPE_CHECKING:
@@ -48,14 +49,16 @@ def add(predict: argparse.ArgumentParser) -> None:
 
 
 def _predict(arguments: argparse.Namespace) -> int:
-    from dividemix import atomic
-    from dividemix.model.model import Model
-
     out: Path | None = arguments.out
     check_out(out, ".csv")
     for place in arguments.samples:
         if not place.exists():
-            raise InputError(f"{place}: no such file or folder")
+            near = nearest_path(place)
+            raise InputError(f"{place}: no such file or folder{f': did you mean {near}?' if near else ''}")
+
+    from dividemix import atomic
+    from dividemix.model.model import Model
+
     model = Model.from_pretrained(arguments.run, arguments.device, trust_net=arguments.trust_net)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

@@ -14,9 +14,10 @@ def add(report: argparse.ArgumentParser) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    run = load_run(arguments)
+
     from dividemix.report.of_run import write_report
 
-    run = load_run(arguments)
     path = write_report(run)
     print(f"{path}: {path.stat().st_size / 1e6:.1f} MB; open it in a browser")
     return 0

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from dividemix.data.words import plain, word_pattern
 from dividemix.encoders.encoder import Sample
 from dividemix.errors import InputError
+from dividemix.foreign import TFIDF
 from dividemix.optional import import_optional
 
-NAME = "tfidf"
 MAX_TERMS, MAX_LENGTH = 30_000, 256
 
 
@@ -66,7 +66,7 @@ class TfidfEncoder(nn.Module):
 
     def describe(self) -> dict[str, Any]:
         """As `Encoder.describe`: the texts that it was fitted on decide the rest."""
-        return {"name": NAME, "weights": None, "length": self.projection.shape[1], "num_terms": len(self.terms)}
+        return {"name": TFIDF, "weights": None, "length": self.projection.shape[1], "num_terms": len(self.terms)}
 
 
 def _vectorizer(**settings: Any) -> Any:

@@ -141,11 +141,12 @@ class LabelIssues:
 
     @property
     def class_noise(self) -> dict[str, float | None]:
-        """For each class the estimated share of wrong labels among its given ones; None for a class without samples."""
-        num_given = np.bincount(self.labels, minlength=len(self.classes)).tolist()
+        """For each class the estimated share of wrong labels among its judged ones; None for a class without any."""
+        judged = self.labels if self.is_judged is None else self.labels[self.is_judged]
+        num_judged = np.bincount(judged, minlength=len(self.classes)).tolist()
         num_wrong = np.bincount(self.labels[self.is_label_issue], minlength=len(self.classes)).tolist()
-        each = zip(self.names, num_given, num_wrong, strict=True)
-        return {name: wrong / given if given else None for name, given, wrong in each}
+        each = zip(self.names, num_judged, num_wrong, strict=True)
+        return {name: wrong / number if number else None for name, number, wrong in each}
 
     @property
     def unlearned_classes(self) -> tuple[str, ...]:

@@ -39,8 +39,10 @@ class CrossFittedSettings(MethodSettings):
         "the classifier of scikit-learn that is trained in each fold; auto takes extra_trees or hist_gradient_boosting,"
         " whichever predicts more of the given labels of the first fold",
     )
-    num_trees: int = setting(50, "trees of a forest, in each fold", low=1)
-    num_rounds: int = setting(100, "largest number of rounds of boosting in each fold; it may stop early", low=1)
+    num_trees: int = setting(50, "trees of a forest, in each fold", low=1, high=100_000)
+    num_rounds: int = setting(
+        100, "largest number of rounds of boosting in each fold; it may stop early", low=1, high=100_000
+    )
     min_leaf: int = setting(3, "smallest number of rows in a leaf of a forest; more if there are very many rows", low=1)
 
     @property

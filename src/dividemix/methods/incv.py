@@ -41,7 +41,7 @@ _RAMP_SHARE = 0.05  # of Co-teaching, until all of the noise left is dropped: 10
 class INCVSettings(MethodSettings):
     """The rounds of selection and what is known of the noise."""
 
-    num_rounds: int = setting(4, "rounds of selection", low=1)
+    num_rounds: int = setting(4, "rounds of selection", low=1, high=1000)
     round_share: float = setting(0.125, "share of the epochs of a round; 1 epoch or more", low=0, high=1)
     round_epochs: int = setting(0, "epochs of a round; 0: round_share decides", low=0)
     noise_pattern: Literal["estimated", "symmetric", "asymmetric"] = setting(

@@ -51,7 +51,7 @@ class MLNTSettings(MethodSettings):
 
     rounds: int = setting(1, "rounds of training; the teacher of a round is the mentor of the next", low=1, high=3)
     baseline_share: float = setting(0.2, "share of the epochs that train the baseline for its features", low=0, high=1)
-    num_branches: int = setting(10, "M: synthetic mislabelings in a step", low=1)
+    num_branches: int = setting(10, "M: synthetic mislabelings in a step", low=1, high=1000)
     flip_share: float = setting(0.5, "rho: share of a batch's labels that a mislabeling replaces", low=0, high=1)
     num_neighbours: int = setting(10, "neighbours whose labels a mislabeling takes", low=1)
     inner_lr: float = setting(0.2, "a: learning rate of the synthetic steps", low=0)

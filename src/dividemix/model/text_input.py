@@ -17,8 +17,8 @@ from dividemix.data.texts import check_texts
 from dividemix.encoders.encoder import Encoder
 from dividemix.encoders.find import find_encoder
 from dividemix.encoders.tfidf import MAX_LENGTH, MAX_TERMS, TfidfEncoder
-from dividemix.encoders.tfidf import NAME as TFIDF
 from dividemix.errors import InputError
+from dividemix.foreign import TFIDF
 from dividemix.model.inputs import VectorInput
 
 

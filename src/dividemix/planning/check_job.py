@@ -1,4 +1,7 @@
-"""What can be seen to be wrong with a new job before its data is read, which may take minutes."""
+"""What can be seen to be wrong with a new job before its data is read, which may take minutes.
+
+Most mistakes are found before torch is loaded, which takes seconds.
+"""
 
 from pathlib import Path
 
@@ -6,25 +9,27 @@ from dividemix.data.builtin import BUILT_IN
 from dividemix.data.human_labels import check_variant
 from dividemix.data.noise import parse_noise
 from dividemix.data.readers import check_exists
-from dividemix.encoders.find import check_name
-from dividemix.encoders.tfidf import NAME as TFIDF
 from dividemix.errors import InputError
-from dividemix.nets.build import find_factory
+from dividemix.foreign import TFIDF
 from dividemix.planning.job import Job
-from dividemix.planning.material import check_reading
-from dividemix.planning.prepare import checked_device
+from dividemix.planning.reading import check_reading
 
 
 def check_job(job: Job) -> None:
     """Raise InputError if a file is missing, or a setting has a value that no data would suit."""
     check_reading(job)
     _check_noise(job)
+    if job.weights is not None and not Path(job.weights).is_file():
+        raise InputError(f"weights is {job.weights!r}: no such file")
+
+    from dividemix.encoders.find import check_name
+    from dividemix.nets.build import find_factory
+    from dividemix.planning.prepare import checked_device
+
     if job.encoder_name not in (None, TFIDF):
         check_name(str(job.encoder_name))
     if not job.finetune:  # otherwise the net is chosen by the encoder
         find_factory(job.settings.net)
-    if job.weights is not None and not Path(job.weights).is_file():
-        raise InputError(f"weights is {job.weights!r}: no such file")
     checked_device(job)
 
 

@@ -13,10 +13,10 @@ from dividemix.encoders.columns import ColumnsEncoder
 from dividemix.encoders.encode import encoded
 from dividemix.encoders.encoder import Encoder, ImageEncoder
 from dividemix.encoders.find import find_encoder
-from dividemix.encoders.tfidf import NAME as TFIDF
 from dividemix.encoders.tfidf import TfidfEncoder
 from dividemix.engine.device import choose_device
 from dividemix.errors import InputError
+from dividemix.foreign import TFIDF
 from dividemix.planning.job import Job
 
 

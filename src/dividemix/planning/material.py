@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dividemix.data.classes import Label, class_labels
-from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
 from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
-from dividemix.data.readers import check_exists, is_table, source_reader, with_samples_of
+from dividemix.data.readers import with_samples_of
 from dividemix.data.source import Encoding, Kind, Samples, Skipped, Source
 from dividemix.data.votes import Votes
 from dividemix.encoders.encoder import Encoder
-from dividemix.encoders.tfidf import NAME as TFIDF
 from dividemix.encoders.tokens import is_tokens
 from dividemix.engine.divided_reading import divided_reading
 from dividemix.errors import InputError
@@ -32,6 +29,7 @@ from dividemix.planning.data_digest import Labelled, data_digest
 from dividemix.planning.encoding import encode_source, encoder_of, image_side
 from dividemix.planning.job import Job
 from dividemix.planning.noisy import with_noise
+from dividemix.planning.reading import check_reading, columns_of, data_reader
 
 SampleData = ArrayData | FeatureData
 _MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
@@ -120,38 +118,7 @@ def read(job: Job, *, large_size: int = LARGE) -> Source:
     """The job's data, without noise; large images get `large_size` if the job has no image_size."""
     check_reading(job)  # before an encoder is loaded
     encoder = encoder_of(job)
-    return prepared(_reader(job, image_side(encoder, large_size) if encoder else large_size)(), job, encoder)
-
-
-def check_reading(job: Job) -> None:
-    """Raise InputError for what can be seen to be wrong with the job's data before it is read."""
-    if job.image_root is not None and not any(map(is_table, (job.data, job.test, job.trusted))):
-        raise InputError(
-            f"image_root {job.image_root} has no meaning for {job.data}, which is not a table: leave it out"
-        )
-    _reader(job, LARGE)
-    if job.trusted is not None:
-        check_exists(job.trusted, "trusted")
-
-
-def _reader(job: Job, large_size: int) -> Callable[[], Source]:
-    """What reads the job's data."""
-    return source_reader(
-        job.data,
-        None if job.root is None else Path(job.root),
-        test=job.test,
-        image_size=None if job.encoder_name not in (None, TFIDF) else job.image_size,
-        large_size=large_size,
-        features_column=job.features_column,
-        text_column=job.text_column,
-        row_columns=row_columns_of(job),
-        labels=job.labels,
-        test_labels=job.test_labels,
-        memory_gb=job.memory_gb,
-        annotators=job.annotators,
-        annotator_column=job.annotator_column,
-        **columns_of(job),
-    )
+    return prepared(data_reader(job, image_side(encoder, large_size) if encoder else large_size)(), job, encoder)
 
 
 def prepared(source: Source, job: Job, encoder: Encoder | None = None) -> Source:
@@ -168,19 +135,6 @@ def reduced(source: Source, job: Job) -> Source:
     if job.limit_train is not None:
         source = source.limit_train(job.limit_train)
     return source if job.limit_test is None else source.limit_test(job.limit_test)
-
-
-def row_columns_of(job: Job) -> RowColumns | None:
-    """The columns of a table whose rows are the samples; None if the job has others."""
-    return RowColumns.of(
-        job.target, key=job.key, numeric=job.numeric, categorical=job.categorical, drop=job.drop_columns
-    )
-
-
-def columns_of(job: Job) -> dict[str, Any]:
-    """What the job says of tables."""
-    image_root = None if job.image_root is None else Path(job.image_root)
-    return {"path_column": job.path_column, "label_column": job.label_column, "image_root": image_root}
 
 
 def gather(

@@ -3,6 +3,7 @@
 import importlib.util
 from typing import Any
 
+from dividemix.foreign import TFIDF
 from dividemix.planning.choices import Choice
 
 MULTILINGUAL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"  # 50 languages, 384 numbers
@@ -14,9 +15,9 @@ def text_encoder() -> Choice:
     """The choice, with its reason. Nothing is downloaded."""
     name = MULTILINGUAL.rpartition("/")[2]
     if importlib.util.find_spec(_PACKAGE) is None:
-        return Choice("encoder", "tfidf", "it needs no download; sentence-transformers is not installed")
+        return Choice("encoder", TFIDF, "it needs no download; sentence-transformers is not installed")
     if not _is_on_disk():
-        return Choice("encoder", "tfidf", f"it needs no download; {name} is not in the cache of its hub")
+        return Choice("encoder", TFIDF, f"it needs no download; {name} is not in the cache of its hub")
     return Choice("encoder", f"sentence-transformers:{MULTILINGUAL}", "small, multilingual, and on the disk")
 
 

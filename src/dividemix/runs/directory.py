@@ -37,8 +37,8 @@ from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.odd_samples import duplicates_csv
 from dividemix.judging.records import ChoiceRecord, EpochRow, RunSummary
 from dividemix.judging.results_digest import check_results
-from dividemix.meant import or_meant_path
 from dividemix.planning.job import Job, read_settings
+from dividemix.runs.unfinished import require_run
 from dividemix.stored import MAX_BYTES, MAX_JSON_BYTES, parse_json, read_bytes, read_json
 from dividemix.version import __version__
 
@@ -64,9 +64,7 @@ class RunDirectory:
     def read_job(self, *, trust_net: bool = False) -> Job:
         """The job in config.yaml. Raises InputError if there is none, it is damaged, or it names code to be trusted."""
         path = self.path / "config.yaml"
-        if not path.is_file():
-            wanted = "give the directory that dividemix train wrote, such as runs/photos-robust_history-seed1"
-            raise InputError(f"{self.path}: not a run directory: {or_meant_path(self.path, wanted)}")
+        require_run(self.path)
         values = read_settings(path, of_run=True)
         for kind in ("net", "method", "encoder"):
             refuse_foreign(kind, values.get(kind), path, trusted=trust_net)

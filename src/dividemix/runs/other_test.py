@@ -18,7 +18,7 @@ from dividemix.errors import InputError
 from dividemix.model.model import Model
 from dividemix.model.row_input import RowInput
 from dividemix.planning.job import Job
-from dividemix.planning.material import columns_of, row_columns_of
+from dividemix.planning.reading import columns_of, row_columns_of
 
 _BATCH = 256
 

@@ -1,15 +1,23 @@
-"""Which runs in a folder wait to be resumed. No torch import."""
+"""Which folders are runs, and which runs wait to be resumed. No torch import."""
 
 from contextlib import suppress
 from pathlib import Path
 
 from dividemix.errors import InputError
 from dividemix.lock import exclusive
+from dividemix.meant import or_meant_path
 
 
 def is_run(path: Path) -> bool:
     """Whether the path is a run directory."""
     return (path / "config.yaml").is_file() and (path / "checkpoints").is_dir()
+
+
+def require_run(path: Path) -> None:
+    """Raise InputError unless there is a run directory, whole or damaged."""
+    if not (path / "config.yaml").is_file():
+        wanted = "give the directory that dividemix train wrote, such as runs/photos-robust_history-seed1"
+        raise InputError(f"{path}: not a run directory: {or_meant_path(path, wanted)}")
 
 
 def named_run(text: str) -> Path:
