@@ -15,6 +15,7 @@ from dividemix.data.classes import Label, class_labels
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
+from dividemix.data.image_files import has_copy_outside
 from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import with_samples_of
@@ -151,7 +152,10 @@ def gather(
     everything = hold_to_train(source.train_images, labels)
     if isinstance(everything, FeatureData) and source.encoding is not None:
         everything.pictures = source.encoding.images.train_images if source.encoding.images.kind == "images" else None
-    train_index, holdout_index = _hold_out(labels, job.holdout, seed=job.settings.seed)
+    train_index, holdout_index, num_copies = _hold_out(labels, job.holdout, seed=job.settings.seed, source=source)
+    about_copies = (
+        f"{num_copies} of the images to hold out have exact copies in the training set, so they are trained on"
+    )
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
     if source.val_images is not None and source.val_labels is not None:
         if job.holdout:
@@ -185,7 +189,7 @@ def gather(
         votes=source.votes,
         skipped=source.skipped,
         encoding=source.encoding,
-        notes=source.notes,
+        notes=(*source.notes, *([about_copies] if num_copies else [])),
         digest=data_digest(source, labels, true_labels, trusted),
     )
 
@@ -227,8 +231,14 @@ def _holders(
     return mean, std, images, partial(images, **views, flip=s.flip, cutout=s.cutout)
 
 
-def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sample indices to train on, and to hold out: the share of each class, none of classes with few samples."""
+def _hold_out(
+    labels: NDArray[np.int64], share: float, *, seed: int, source: Source
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Sample indices to train on, and to hold out: the share of each class, none of classes with few samples.
+
+    An image is not held out if an exact copy of it is trained on: the networks would know it. Also returns how many
+    images these are.
+    """
     rng = np.random.default_rng([seed, 2])  # another stream than the noise of the same seed
     held = [np.zeros(0, dtype=np.int64)]
     for label in np.unique(labels):
@@ -236,7 +246,11 @@ def _hold_out(labels: NDArray[np.int64], share: float, *, seed: int) -> tuple[ND
         if len(members) >= _MIN_TO_HOLD_OUT:
             held.append(rng.permutation(members)[: round(share * len(members))])
     holdout = np.sort(np.concatenate(held))
-    return np.setdiff1d(np.arange(len(labels)), holdout), holdout
+    num_drawn = len(holdout)
+    given = source if source.encoding is None else source.encoding.images
+    if num_drawn and given.kind == "images":
+        holdout = holdout[~has_copy_outside(given.train_images, holdout)]
+    return np.setdiff1d(np.arange(len(labels)), holdout), holdout, num_drawn - len(holdout)
 
 
 def _read_trusted(job: Job, source: Source) -> Labelled | None:
