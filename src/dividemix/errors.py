@@ -1,5 +1,8 @@
 """What can go wrong that is not a bug: exceptions that end a command, and warnings for degenerate cases."""
 
+import errno
+import os
+
 
 class InputError(ValueError):
     """Something the user gave is wrong. The message is one line: what, where, what is allowed, what to do."""
@@ -30,6 +33,40 @@ START_AGAIN = "start again: move the run directory away, or train with --overwri
 def advised(error: InputError, advice: str) -> InputError:
     """The error with advice for a damaged file. If the system refused to read the file, it is whole: no advice."""
     return error if isinstance(error.__cause__, OSError) else InputError(f"{error}; {advice}")
+
+
+# Answers of the system that are no refusals: no such file, and no such place in it, which damage can ask for.
+_OF_THE_FILE = (
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG),
+    *(errno.EINVAL, errno.EOVERFLOW),
+)
+_ACCESS, _FILES = "give yourself access, or leave it out of the data", "allow more open files (ulimit -n)"
+_REMEDIES = {
+    errno.EACCES: _ACCESS,
+    errno.EPERM: _ACCESS,
+    errno.EMFILE: _FILES,
+    errno.ENFILE: _FILES,
+    errno.ENOMEM: "free some memory",
+    errno.ENOENT: "get it again, or leave it out of the data",
+}
+
+
+def is_refusal(error: BaseException | None) -> bool:
+    """Whether the system refuses to read a file that exists: no access, memory or descriptor, or a failing disk.
+
+    That is no fault of the file: nothing may be called damaged, skipped or made again because of it.
+    """
+    if isinstance(error, OSError):
+        return error.errno is not None and error.errno not in _OF_THE_FILE
+    return isinstance(error, MemoryError)
+
+
+def refused(where: object, error: BaseException) -> InputError:
+    """The error to raise if the system refuses to read a part of the data: what it says, and what to do."""
+    number = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
+    words = getattr(error, "strerror", None) or (os.strerror(number) if number else " ".join(str(error).split()))
+    remedy = _REMEDIES.get(number or 0, "check the disk, or leave it out of the data")
+    return InputError(f"{where}: cannot be read: {words}: {remedy}")
 
 
 class DivergedError(RuntimeError):

@@ -267,7 +267,7 @@ def test_what_is_called_an_image_and_is_none(
 
 
 def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's answer is put in its mouth, for root may read everything."""
+    """It is whole, so it is not skipped. The system's answer is put in its mouth, for root may read everything."""
     good_folder(tmp_path)
     write_png(tmp_path / "b/locked.png", 7)
     really_open = Path.open
@@ -278,10 +278,8 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return really_open(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "open", denied)
-    source = outcome(tmp_path)
-    check_listed(source, "b/locked.png")
-    assert isinstance(source, Source)
-    assert source.skipped[0].reason == "cannot be read: Permission denied"
+    with pytest.raises(InputError, match=r"b/locked\.png: cannot be read: Permission denied: give yourself access"):
+        read_source(str(tmp_path))
 
 
 def test_memory_that_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +290,8 @@ def test_memory_that_runs_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         raise MemoryError
 
     monkeypatch.setattr(Image.Image, "resize", short)  # only this one has another size
-    check_listed(outcome(tmp_path, image_size=8), "b/big.png")
+    with pytest.raises(InputError, match=r"b/big\.png: cannot be read: Cannot allocate memory: free some memory"):
+        read_source(str(tmp_path), image_size=8)
 
 
 FOLDERS: dict[str, list[str]] = {  # what is in them; all of it empty files, unless it begins with "good"

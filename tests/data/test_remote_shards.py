@@ -80,7 +80,7 @@ def test_a_store_that_fails_during_training_ends_it(
     put(memory, write_shards(tmp_path / "set", 12, 3), "/b")
     images = read_source("memory://b", memory_gb=0).train_images
     memory.rm("/b/shard-001.tar")
-    with pytest.raises(InputError, match=r"shard-001\.tar, image 0: cannot be fetched"):
+    with pytest.raises(InputError, match=r"shard-001\.tar: no such file or folder"):
         images[[4]]
 
 

@@ -82,12 +82,7 @@ def refusals(place: Place, step: int = 1) -> Iterator[Tally]:
             problem = outcome.complaint or lost_inputs(place, folder)
             end = "same result" if outcome.code == 0 else "one line"
             if not problem:
-                if outcome.code == 0 and os.strerror(number) in outcome.err + outcome.out:
-                    end = "skipped, and said so"  # an image that cannot be read
-                elif outcome.code == 0:
-                    problem = same(place, folder)
-                else:
-                    problem = refused(outcome, folder, number, once)
+                problem = same(place, folder) if outcome.code == 0 else refused(outcome, folder, number, once)
                 problem = problem or repeated(place, folder, strays_allowed=not once)
             tally.add(problem and f"{tally.what} at {at}: {problem}", end)
         yield tally

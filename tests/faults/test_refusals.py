@@ -174,7 +174,7 @@ def test_no_image_is_lost_where_a_shard_cannot_be_opened(
     shard_files._opened.cache_clear()
     with injected(refusing(path, 0, errno.ENOMEM, READING, once=True)):
         assert main(["train", *words, "--overwrite"]) == 2
-    assert capsys.readouterr().err.endswith(f"{path.name}: cannot be read: Cannot allocate memory\n")
+    assert capsys.readouterr().err.endswith(f"{path.name}: cannot be read: Cannot allocate memory: free some memory\n")
     assert not (tmp_path / "run" / "skipped.csv").exists()
 
 

@@ -72,7 +72,9 @@ def test_the_command_line_says_that_too_many_files_are_open(
     monkeypatch.setattr(Path, "open", refused)
     out = tmp_path / "out.csv"
     assert main(["predict", str(tmp_path / "model"), *map(str, paths), "--out", str(out)]) == 2
-    assert capsys.readouterr().err == f"dividemix: error: {paths[2]}: Too many open files\n"
+    assert capsys.readouterr().err == (
+        f"dividemix: error: {paths[2]}: cannot be read: Too many open files: allow more open files (ulimit -n)\n"
+    )
     assert not out.exists()
 
 

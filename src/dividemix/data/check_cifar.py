@@ -7,7 +7,7 @@ from pathlib import Path
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.check import Finding, Progress
 from dividemix.data.readers.cifar import CIFARS, AbsentError, Cifar, Layout, open_files, read_batch
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal
 
 
 def check_cifar(name: str, root: Path, decode: bool, progress: Progress) -> Iterator[Finding]:
@@ -19,6 +19,8 @@ def check_cifar(name: str, root: Path, decode: bool, progress: Progress) -> Iter
         yield Finding("missing", str(root), f"has no {cifar.name}" if root.exists() else "no such folder")
         return
     except InputError as error:  # its message names the file
+        if is_refusal(error.__cause__):
+            raise
         yield Finding("damaged", str(error))
         return
     for split, batches in (("train", layout.train), ("test", layout.test)):

@@ -14,7 +14,7 @@ from dividemix.data.images import read_image, result_or_reason
 from dividemix.data.listed import file_sizes
 from dividemix.data.listing import Listing
 from dividemix.data.threads import map_each
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal
 
 _NUM_NAMED = 3  # files that are named if many are missing
 _decoded = partial(read_image, height=32, width=32, channels=3)
@@ -31,6 +31,8 @@ def check_listed(name: str, root: Path, decode: bool, progress: Progress) -> Ite
     try:
         listings: dict[str, Listing | None] = resolve_name(built_in.lister)(root)._asdict()
     except InputError as error:
+        if is_refusal(error.__cause__):
+            raise
         yield Finding("damaged", str(root), str(error))
         return
     sizes = {split: file_sizes(listing.files) for split, listing in listings.items() if listing is not None}

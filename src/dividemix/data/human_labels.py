@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.readers.plain_pickle import read_plain_pickle
 from dividemix.data.source import as_labels
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal, refused
 
 _FILES = {"cifar10": ("CIFAR-10_human.pt", 10), "cifar100": ("CIFAR-100_human.pt", 100)}  # and number of classes
 # Data set -> what a specification may ask for -> its name in the file.
@@ -66,7 +66,9 @@ def _pickle_in(path: Path) -> bytes:
     except InputError:
         raise
     except Exception as error:  # zipfile raises many kinds of errors for damaged files
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:150]
+        if is_refusal(error):
+            raise refused(path, error) from error
+        reason = " ".join(str(error).split())[:150]
         raise InputError(f"{path}: damaged, or not an official file of human labels: {reason}") from error
 
 

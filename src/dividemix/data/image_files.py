@@ -133,8 +133,7 @@ class ImageFiles:
         except UnreadableImage as error:
             name = str(file) if isinstance(file, Path) else getattr(self._files, "name_of", "image {}".format)(row)
             exists = not isinstance(file, Path) or file.is_file()
-            by_system = getattr(error.__cause__, "errno", None) is not None or isinstance(error.__cause__, MemoryError)
-            if not self._checked and exists and not by_system:  # only its content is wrong
+            if not self._checked and exists:  # only its content is wrong
                 warnings.warn(f"{name}: {error}; used as a black image", DamagedImageWarning, stacklevel=2)
                 return np.zeros(self._image_shape, dtype=np.uint8)
             before = "readable" if self._checked else "present"

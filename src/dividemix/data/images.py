@@ -8,6 +8,7 @@ EXIF rotation is applied. Of an animation the first frame is used.
 import errno
 import io
 import re
+import stat
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from dividemix.data.crop import Crop
 from dividemix.data.decoding_memory import decoding_bytes, plain_jpeg_bytes
 from dividemix.data.eight_bits import eight_bits
 from dividemix.data.jpeg import MOST_SCANS, decoded, has_too_many_scans, jpeg_content, plain_header, scale_of
+from dividemix.errors import is_refusal, refused
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -56,7 +58,8 @@ def read_image(file: ImageLike, height: int, width: int, channels: int) -> NDArr
     """The image as uint8 (H, W, K), K 1 (grey) or 3 (RGB).
 
     It is resized (antialiased) so that it just covers H x W, with its aspect ratio kept, then cropped at the centre. An
-    image of that size does not change. Raises UnreadableImage if it is missing, damaged, too large, or not an image.
+    image of that size does not change. Raises UnreadableImage if it is missing, damaged, too large, or not an image,
+    and InputError if the system refuses to read it.
     """
     mode = "L" if channels == 1 else "RGB"
     if isinstance(file, Crop):
@@ -107,7 +110,7 @@ def _pixels(image: "Image.Image") -> NDArray[np.uint8]:
 def read_whole(file: ImageLike, longest: int) -> NDArray[np.uint8]:
     """The whole image, upright, as uint8 (H, W, 3), made smaller if a side is longer than `longest`; for display.
 
-    Raises UnreadableImage as `read_image`.
+    Raises UnreadableImage and InputError as `read_image`.
     """
     if isinstance(file, Crop):
         image = cropped(file, "RGB")
@@ -123,7 +126,7 @@ def read_whole(file: ImageLike, longest: int) -> NDArray[np.uint8]:
 
 
 def probe(file: ImageLike) -> tuple[int, int, bool]:
-    """Height, width (after an EXIF rotation) and whether the image is grey, from its header; else UnreadableImage."""
+    """Height, width (after an EXIF rotation) and whether the image is grey, from its header; errors as `read_image`."""
     if isinstance(file, Crop):
         height, width, is_grey = probe(file.path)
         left, top, right, bottom = _inside(file, width, height)
@@ -134,7 +137,7 @@ def probe(file: ImageLike) -> tuple[int, int, bool]:
 
 
 def cropped(file: Crop, mode: str) -> "Image.Image":
-    """The part of an image file, upright, in mode L or RGB; else UnreadableImage."""
+    """The part of an image file, upright, in mode L or RGB; errors as `read_image`."""
     with _opened(file.path) as image, DECODING.taken(_needed(image)):
         orientation = _orientation(image)
         upright = _upright(_flattened(image, mode), orientation)
@@ -154,11 +157,6 @@ def result_or_reason(read: Callable[[ImageLike], Result], files: Sequence[ImageL
         return read(files[row])
     except UnreadableImage as error:
         return str(error)
-
-
-def is_process_limit(error: Exception) -> bool:
-    """Whether an error means that too many files are open, or memory is short, which is no fault of the file."""
-    return isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 @cache
@@ -181,7 +179,10 @@ def _known_formats() -> tuple[str, ...]:
 
 @contextmanager
 def _opened(file: "Path | bytes | Image.Image") -> "Iterator[Image.Image]":
-    """Open the image: read its header and check its size. Errors of the image become an UnreadableImage."""
+    """Open the image: read its header and check its size. Errors of the image become an UnreadableImage.
+
+    A refusal of the system becomes an InputError: no image may be lost by it.
+    """
     from PIL import Image
 
     # Damage is reported here, so Pillow's warnings of it are silenced; catch_warnings is not safe with threads.
@@ -191,9 +192,8 @@ def _opened(file: "Path | bytes | Image.Image") -> "Iterator[Image.Image]":
         if isinstance(file, Image.Image):
             yield _checked(file)
             return
-        if isinstance(file, Path) and not file.is_file():
-            reason = "link to a file that does not exist" if file.is_symlink() else "no such file"
-            raise UnreadableImage("not a file" if file.exists() else reason)
+        if isinstance(file, Path) and not stat.S_ISREG(file.stat().st_mode):
+            raise UnreadableImage("not a file")
         with io.BytesIO(file) if isinstance(file, bytes) else file.open("rb") as stream:
             if not stream.read(1):
                 raise UnreadableImage("empty")
@@ -202,8 +202,8 @@ def _opened(file: "Path | bytes | Image.Image") -> "Iterator[Image.Image]":
     except UnreadableImage:
         raise
     except Exception as error:  # Pillow's decoders raise exceptions of many kinds
-        if is_process_limit(error):
-            raise
+        if is_refusal(error):
+            raise refused(file if isinstance(file, Path) else "an image", error) from error
         raise UnreadableImage(_reason(error)) from error
 
 
@@ -236,8 +236,8 @@ def _reason(error: Exception) -> str:
         return "not an image, or damaged at the start"
     if isinstance(error, Image.DecompressionBombError):
         return f"claims too many pixels, at most {MAX_PIXELS:,} are read"
-    if isinstance(error, MemoryError):
-        return "not enough memory to decode it"
+    if isinstance(error, OSError) and error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+        return "link to a file that does not exist" if Path(error.filename).is_symlink() else "no such file"
     if isinstance(error, OSError) and error.strerror:
         return f"cannot be read: {error.strerror}"
     words = " ".join(str(error).split())

@@ -41,9 +41,9 @@ def jpeg_content(file: object) -> bytes | None:
         return file
     if not isinstance(file, Path) or file.suffix.lower() not in (".jpg", ".jpeg"):
         return None
-    if not file.is_file():  # a pipe would be waited for
-        return None
     try:
+        if not file.is_file():  # a pipe would be waited for
+            return None
         with file.open("rb") as stream:
             content = stream.read(_MOST_BYTES + 1)
     except (OSError, ValueError):

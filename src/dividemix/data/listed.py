@@ -21,6 +21,7 @@ from dividemix.data.images import ImageLike
 from dividemix.data.listing import Listing, check_enough
 from dividemix.data.source import Labels, Skipped, Source
 from dividemix.data.threads import map_each
+from dividemix.errors import is_refusal, refused
 
 _CHUNK = 1000  # files that a thread looks up at a time
 _PREFIXES = {"train": "", "val": "validation set: ", "test": "test set: "}  # of the reasons to skip an image
@@ -104,7 +105,7 @@ def find_listed(listing: Listing, shape: tuple[int, int, int], *, keep: bool = F
 
 
 def file_sizes(files: Sequence[ImageLike]) -> NDArray[np.int64]:
-    """Size of each file (N,) in bytes; -1 if there is no such file."""
+    """Size of each file (N,) in bytes; -1 if there is no such file. Raises InputError if the system does not say."""
     chunks = [range(start, min(start + _CHUNK, len(files))) for start in range(0, len(files), _CHUNK)]
 
     def sizes(chunk: range) -> list[int]:
@@ -117,6 +118,8 @@ def _size(file: ImageLike) -> int:
     assert isinstance(file, Path)
     try:
         found = os.stat(file)  # noqa: PTH116 (twice as fast as Path.stat, which matters for a million files)
-    except (OSError, ValueError):  # ValueError: an invalid file name
+    except (OSError, ValueError) as error:  # ValueError: an invalid file name
+        if is_refusal(error):
+            raise refused(file, error) from error
         return -1
     return found.st_size if stat.S_ISREG(found.st_mode) else -1

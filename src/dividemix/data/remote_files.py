@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, cast
 
-from dividemix.data.images import UnreadableImage, is_process_limit
 from dividemix.errors import InputError
 
 # Protocol -> the package that it needs. A run's config.yaml may name the data: it must not make Python import others.
@@ -61,16 +60,10 @@ class RemoteShard:
 
     def read(self, offset: int, size: int) -> bytes:
         """A part of the content."""
-        try:
+        with refusing(self.name):
             content = bytes(self._files.cat_file(self._path, start=offset, end=offset + size))
-        except Exception as error:  # the packages of the stores raise anything
-            if is_process_limit(error):
-                raise
-            # The cause has an errno, so that a network that is down does not make an image black.
-            reason = " ".join(str(error).split())[:150] or type(error).__name__
-            raise UnreadableImage(f"cannot be fetched: {reason}") from OSError(5, reason)
         if len(content) < size:
-            raise UnreadableImage(f"{self.name} is shorter than before") from OSError(5, "too short")
+            raise InputError(f"{self.name}: shorter than at the start: leave the data unchanged")
         return content
 
 

@@ -6,8 +6,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from dividemix.data.images import UnreadableImage
-from dividemix.errors import InputError
+from dividemix.errors import InputError, refused
 
 
 class ShardFile(Protocol):
@@ -26,7 +25,7 @@ class ShardFile(Protocol):
         """The file, to be read from its start. Raises OSError."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """A part of the content; UnreadableImage if it cannot be read."""
+        """A part of the content. Raises InputError if it cannot be read: no image may be lost by that."""
 
 
 class LocalShard:
@@ -52,7 +51,7 @@ class LocalShard:
         except FileNotFoundError as error:
             raise InputError(f"{self.name}: no such file: a shard is missing; get it, or leave it out") from error
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.name}: cannot be read: {getattr(error, 'strerror', error)}") from error
+            raise refused(self.name, error) from error
 
     @cached_property
     def _version(self) -> Hashable:
@@ -65,20 +64,13 @@ class LocalShard:
         return self.path.open("rb", buffering=1 << 16)
 
     def read(self, offset: int, size: int) -> bytes:
-        """A part of the content, from a file that stays open; threads may read at the same time.
-
-        Raises InputError if the file cannot be opened: that is no fault of an image, and none may be lost by it.
-        """
+        """A part of the content, from a file that stays open; threads may read at the same time."""
         try:
-            file = _opened(self.path, self._version)
+            content = _opened(self.path, self._version).read(offset, size)
         except OSError as error:
-            raise InputError(f"{self.name}: cannot be read: {error.strerror or error}") from error
-        try:
-            content = file.read(offset, size)
-        except OSError as error:
-            raise UnreadableImage(f"{self.name} cannot be read: {error.strerror or error}") from error
+            raise refused(self.name, error) from error
         if len(content) < size:
-            raise UnreadableImage(f"{self.name} is shorter than before") from OSError(5, "too short")
+            raise InputError(f"{self.name}: shorter than at the start: leave the data unchanged")
         return content
 
 

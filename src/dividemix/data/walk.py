@@ -5,25 +5,22 @@ from collections import deque
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 
-from dividemix.data.images import image_suffixes, is_process_limit
+from dividemix.data.images import image_suffixes
 from dividemix.data.same_file import identity
+from dividemix.errors import refused
 
 
-def walk(folder: Path, data: Path, *, whole: bool = False) -> Iterator[tuple[Path, str]]:
+def walk(folder: Path, data: Path) -> Iterator[tuple[Path, str]]:
     """Each file below a folder of the data, without hidden ones, and "".
 
-    A folder that cannot be read, is not followed, or has the name of an image, comes with the reason; if the `whole` is
-    needed, one that cannot be read is an OSError. Links to folders are followed last, so that a file is found under its
-    own name first.
+    A folder that is not followed, or has the name of an image, comes with the reason. Links to folders are followed
+    last, so that a file is found under its own name first. Raises InputError if a folder cannot be read.
     """
     read: set[Hashable] = set()
     waiting = deque([folder])
-    unreadable: list[tuple[Path, str]] = []
 
-    def note(error: OSError) -> None:
-        if whole or is_process_limit(error):
-            raise error
-        unreadable.append((Path(error.filename), f"folder cannot be read: {error.strerror}"))
+    def refuse(error: OSError) -> None:
+        raise refused(error.filename, error) from error
 
     while waiting:
         start = waiting.popleft()
@@ -33,7 +30,7 @@ def walk(folder: Path, data: Path, *, whole: bool = False) -> Iterator[tuple[Pat
         if identity(start) in read:
             yield start, "link to a folder that is read already"
             continue
-        for top, folders, names in os.walk(start, onerror=note):
+        for top, folders, names in os.walk(start, onerror=refuse):
             read.add(identity(top))
             below = [Path(top, name) for name in folders if not name.startswith(".")]
             waiting.extend(path for path in below if path.is_symlink())
@@ -41,7 +38,6 @@ def walk(folder: Path, data: Path, *, whole: bool = False) -> Iterator[tuple[Pat
             yield from ((path, "a folder, not an image") for path in below if path.suffix.lower() in image_suffixes())
             folders[:] = [path.name for path in below if identity(path) not in read]
             yield from ((Path(top, name), "") for name in names if not name.startswith("."))
-    yield from unreadable
 
 
 def _is_around(link: Path, folder: Path) -> bool:

@@ -41,8 +41,6 @@ def _in_folder(folder: Path) -> list[Path]:
     """The image files below a folder."""
     found = []
     for path, reason in walk(folder, folder):
-        if "cannot be read" in reason:
-            raise InputError(f"{path}: {reason}")
         if not reason and path.suffix.lower() in image_suffixes():
             found.append(path)
     return sorted(found, key=lambda path: natural_key(path.as_posix()))

@@ -42,7 +42,7 @@ def write_cleaned_folder(
     if kind == "folder" and (own.is_relative_to(home) or home.is_relative_to(own)):
         raise InputError(f"{out}: must not be inside of {data}, nor contain it: choose another folder")
     if kind == "folder":
-        train, test = list_folder(data, whole=True)  # what is not listed would be lost
+        train, test = list_folder(data)
     else:
         train, test = list_table(data, path_column=path_column, label_column=label_column, image_root=image_root)
     rows: dict[int, tuple[str, str | None]] = dict(enumerate(zip(train.paths, train.labels, strict=True)))
@@ -93,7 +93,7 @@ def _fill(folder: Path, wanted: dict[Path, Path]) -> None:
             raise
         except OSError:  # another file system, or one without links
             shutil.copy2(source, target)
-    found = [listing for listing in list_folder(folder, whole=True) if listing is not None]
+    found = [listing for listing in list_folder(folder) if listing is not None]
     labels = Counter(label for listing in found for label in listing.labels)
     depth = 1 if len(found) > 1 else 0
     if labels != Counter(place.parts[depth] for place in wanted):

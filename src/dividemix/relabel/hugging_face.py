@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypedDict
 from dividemix.data.crop import Crop
 from dividemix.data.images import ImageLike, UnreadableImage, cropped
 from dividemix.data.readers.parquet import class_name, features_of
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal
 from dividemix.relabel.corrections import Correction
 from dividemix.relabel.decision_table import CORRECTED, OTHER, decisions_of_rows
 from dividemix.relabel.returned import REMEDY
@@ -120,6 +120,8 @@ def read_dataset(file: Path) -> list[Correction]:
     except InputError:
         raise
     except Exception as error:  # pyarrow raises many kinds of errors for damaged files
+        if isinstance(error, OSError) and is_refusal(error):
+            raise InputError(f"{file}: cannot be read: {error.strerror or error}") from error
         words = " ".join(str(error).split())[:200]
         raise InputError(f"{file}: damaged, or not a data set: {words or type(error).__name__}") from error
     return decisions_of_rows(_rows(file, rows, features_of(schema.metadata)))

@@ -141,7 +141,7 @@ def _check_out(data: Path, corrections: Path | None, out: Path, kind: str, has_p
 
 def _folder_as_table(folder: Path, decided: Sequence[Correction], out: Path) -> bytes:
     """A .csv table of the images in a folder, with paths relative to the folder of `out`."""
-    train, test = list_folder(folder, whole=True)  # what is not listed would be lost
+    train, test = list_folder(folder)
     rows = dict(enumerate(zip(train.paths, train.labels, strict=True)))
     new = by_path(decided, rows, folder)
     lines = [

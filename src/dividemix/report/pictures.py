@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.originals import Originals
+from dividemix.errors import InputError
 from dividemix.report.thumbnails import LARGE, SMALL, encode, encode_file
 
 
@@ -36,6 +37,9 @@ class Pictures:
                 return encode_file(self.files[i], longest)
             except UnreadableImage:  # damaged or gone since the training
                 pass
+            except InputError as error:
+                if not isinstance(error.__cause__, PermissionError):  # the page may be made by somebody else
+                    raise
         pixels = self.pixels(i)
         return b"" if pixels is None else encode(pixels, longest)
 

@@ -239,8 +239,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(answer())
         except ConnectionError:  # the page has gone away
             self.close_connection = True
-        except OSError as error:  # such as a full disk: the page says that the decision is not saved
-            self._send(Answer(HTTPStatus.INTERNAL_SERVER_ERROR, str(error.strerror or error).encode()), close=True)
+        except (OSError, InputError) as error:  # such as a full disk: the page says that the decision is not saved
+            words = getattr(error, "strerror", None) or str(error)
+            content = words.encode("utf-8", "backslashreplace")
+            self._send(Answer(HTTPStatus.INTERNAL_SERVER_ERROR, content), close=True)
 
     def _send(self, answer: Answer, *, close: bool = False) -> None:
         self.close_connection = self.close_connection or close

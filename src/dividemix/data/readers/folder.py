@@ -1,7 +1,6 @@
 """Read a folder with one subfolder per class, or with such folders for training and for testing."""
 
 import dataclasses
-import os
 from collections.abc import Hashable
 from pathlib import Path
 
@@ -13,25 +12,21 @@ from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.same_file import identity
 from dividemix.data.source import Skipped
 from dividemix.data.walk import walk
-from dividemix.errors import InputError
+from dividemix.errors import InputError, refused
 
 
-def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing | None]:
+def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     """The images to train on, and those to test on if there are any; all images below a subfolder have its class.
 
     If the folder has one subfolder for training (train) and others for testing (test, val), and these have subfolders,
     those are the classes. Hidden files are skipped. Files that are not images are reported as ignored. Links are
-    followed; a file that has several names in one class is one sample. A folder that cannot be read is reported; if
-    the `whole` is needed, it is an OSError. Raises InputError if there are no class folders, or it is unclear which
-    folders are the classes.
+    followed; a file that has several names in one class is one sample. Raises InputError if a folder cannot be read,
+    there are no class folders, or it is unclear which folders are the classes.
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    try:
-        names = _subfolders(folder)
-        splits = {name for name in names if name.lower() in TRAIN_NAMES + TEST_NAMES and _subfolders(folder / name)}
-    except OSError as error:
-        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
+    names, _ = _entries(folder)
+    splits = {name for name in names if name.lower() in TRAIN_NAMES + TEST_NAMES and _entries(folder / name)[0]}
     known: dict[Hashable, str] = {}
     train = {name for name in splits if name.lower() in TRAIN_NAMES}
     if len(train) == 1 and any(name.lower() in TEST_NAMES for name in names):
@@ -42,7 +37,7 @@ def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing 
                 f" nor for testing: to train on {printable(split)} alone, give {folder / split} as data, and test"
                 " images as test"
             )
-        listing, test = (_listing(folder, parts, known, whole) for parts in (train, splits - train))
+        listing, test = (_listing(folder, parts, known) for parts in (train, splits - train))
         if len(others := natural_sorted(splits - train)) > 1:
             test = dataclasses.replace(test, notes=(f"the images of {printable(' and '.join(others))} together",))
         return listing, test
@@ -51,7 +46,7 @@ def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing 
             f"{folder}: no class folders in it: put the images of each class in a separate folder, "
             "or list them in a .csv file with columns path and label"
         )
-    listing = _listing(folder, {""}, known, whole)
+    listing = _listing(folder, {""}, known)
     if meant := meant_folder(listing.paths):
         raise InputError(
             f"{folder}: all its images are in one folder, {meant}, whose subfolders seem to be the classes: "
@@ -60,7 +55,7 @@ def list_folder(folder: Path, *, whole: bool = False) -> tuple[Listing, Listing 
     return dataclasses.replace(listing, notes=level_notes(folder, listing.paths)), None
 
 
-def _listing(folder: Path, parts: set[str], known: dict[Hashable, str], whole: bool) -> Listing:
+def _listing(folder: Path, parts: set[str], known: dict[Hashable, str]) -> Listing:
     """The images in the class folders of all parts of the folder; the part "" is the folder itself.
 
     `known` has the name of each file that is listed with a class already, and gets those of this listing.
@@ -69,13 +64,11 @@ def _listing(folder: Path, parts: set[str], known: dict[Hashable, str], whole: b
     found: list[tuple[str, str]] = []  # path below the folder, class
     ignored: list[Skipped] = []
     for part in sorted(parts):
-        for name in os.listdir(folder / part):  # noqa: PTH208
-            path = folder / part / name
-            if not path.is_dir() and not name.startswith("."):
-                ignored.append(Skipped(printable(str(path.relative_to(folder))), "not in a class folder"))
-        for name in _subfolders(folder / part):
+        classes, others = _entries(folder / part)
+        ignored += [Skipped(printable(str(Path(part, name))), "not in a class folder") for name in others]
+        for name in classes:
             number_before = len(found)
-            for path, reason in walk(folder / part / name, folder, whole=whole):
+            for path, reason in walk(folder / part / name, folder):
                 shown = path.relative_to(folder).as_posix()
                 if not reason and path.suffix.lower() not in suffixes:
                     reason = f"extension {path.suffix!r} is not that of an image"
@@ -104,6 +97,11 @@ def _holds_images(folder: Path) -> bool:
     return any(not reason and path.suffix.lower() in suffixes for path, reason in walk(folder, folder.parent))
 
 
-def _subfolders(folder: Path) -> list[str]:
-    """Names of the subfolders, without hidden ones, in natural order."""
-    return natural_sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+def _entries(folder: Path) -> tuple[list[str], list[str]]:
+    """Names of the subfolders, in natural order, and of what else is in the folder, without hidden ones."""
+    try:
+        paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
+        folders = {path.name for path in paths if path.is_dir()}
+    except OSError as error:
+        raise refused(error.filename or folder, error) from error
+    return natural_sorted(folders), [path.name for path in paths if path.name not in folders]

@@ -17,7 +17,7 @@ from dividemix.data.readers.parquet import class_name, class_names, features_of,
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.readers.table import SPLIT, TRUE_LABEL
 from dividemix.data.source import Skipped, Source
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal, refused
 
 ARROW = (".arrow", ".feather")  # files in Arrow's own format: their samples are always vectors
 _IMAGE_NAMES = ("image", "img")
@@ -169,6 +169,8 @@ class _Columns:
             raise self._damaged(error) from error
 
     def _damaged(self, error: Exception) -> InputError:
+        if isinstance(error, OSError) and is_refusal(error):
+            return refused(self._table, error)
         words = " ".join(str(error).split())[:200] or type(error).__name__
         kind = "a Parquet" if self._is_parquet else "an Arrow"
         return InputError(f"{self._table}: damaged, or not {kind} file: {words}")

@@ -15,7 +15,7 @@ from dividemix.data.listing import Listing
 from dividemix.data.readers.rows import Row, list_rows
 from dividemix.data.readers.table import SPLIT, TRUE_LABEL
 from dividemix.data.readers.vote_columns import VoteColumns
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal, refused
 
 
 def list_parquet(
@@ -77,6 +77,8 @@ def open_parquet(table: Path) -> Iterator[Any]:
 
 def damaged_parquet(name: object, error: Exception) -> InputError:
     """What to raise if pyarrow cannot read a file of that name: one line, whatever pyarrow says."""
+    if isinstance(error, OSError) and is_refusal(error):
+        return refused(name, error)
     words = " ".join(str(error).split())[:200] or type(error).__name__
     return InputError(f"{name}: damaged, or not a Parquet file: {words}")
 

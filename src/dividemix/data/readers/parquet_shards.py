@@ -7,7 +7,7 @@ written to one plain file in the cache, one after the other, as that layout's ow
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from dividemix.data.readers.parquet import (
 from dividemix.data.readers.table import TRUE_LABEL
 from dividemix.data.shard_files import LocalShard, ShardFile
 from dividemix.data.shard_index import ShardIndex, kept_index
-from dividemix.errors import InputError
+from dividemix.errors import InputError, refused
 from dividemix.stored import digest_of
 
 _ROWS = 64  # read at a time: images may have megabytes
@@ -39,7 +39,7 @@ class _Columns(NamedTuple):
 
 def classes_of(shard: ShardFile, path_column: str, label_column: str) -> list[str] | None:
     """The names of the classes in the layout of a shard; None if it has none. Raises InputError as `index_parquet`."""
-    with shard.open() as file:
+    with _open(shard) as file:
         return _columns(_opened(file, shard), shard, path_column, label_column).classes
 
 
@@ -55,13 +55,13 @@ def index_parquet(shard: ShardFile, path_column: str, label_column: str) -> tupl
     images = cache_folder() / "shards" / f"{digest_of(b'', about)}.images"
 
     def make() -> ShardIndex:
-        try:
-            images.parent.mkdir(parents=True, exist_ok=True)
-            with shard.open() as file:
+        with _open(shard) as file:
+            try:
+                images.parent.mkdir(parents=True, exist_ok=True)
                 return _copied(_opened(file, shard), shard, images, path_column, label_column)
-        except OSError as error:
-            words = f"{shard.name}: its images cannot be copied to {images.parent}: {error.strerror or error}"
-            raise InputError(f"{words}; free some space, or set DIVIDEMIX_CACHE to another folder") from error
+            except OSError as error:
+                words = f"{shard.name}: its images cannot be copied to {images.parent}: {error.strerror or error}"
+                raise InputError(f"{words}; free some space, or set DIVIDEMIX_CACHE to another folder") from error
 
     index = kept_index(about, make)
     if not images.is_file() or images.stat().st_size != int(index.sizes.sum()):
@@ -84,6 +84,13 @@ class _Copy(LocalShard):
         if zlib.crc32(content) != int(self._sums[place]):
             raise InputError(f"{self.name}: damaged at image {place}: remove the file, and it is copied again")
         return content
+
+
+def _open(shard: ShardFile) -> BinaryIO:
+    try:
+        return shard.open()
+    except OSError as error:
+        raise refused(shard.name, error) from error
 
 
 def _opened(file: Any, shard: ShardFile) -> Any:
@@ -150,9 +157,5 @@ def _rows(table: Any, shard: ShardFile, columns: _Columns, has_truth: bool) -> I
             cells, values = batch.column(columns.image).to_pylist(), batch.column(columns.label).to_pylist()
             truths = batch.column(TRUE_LABEL).to_pylist() if has_truth else [None] * len(cells)
             yield from zip(cells, values, truths, strict=True)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise damaged_parquet(shard.name, error) from error
     except Exception as error:
         raise damaged_parquet(shard.name, error) from error

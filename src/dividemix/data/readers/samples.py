@@ -20,7 +20,7 @@ from dividemix.data.readers.pixels import (
     without_torch,
 )
 from dividemix.data.texts import are_texts, as_texts
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal, refused
 
 _IMAGE_COLUMNS = ("image", "img", "path")
 
@@ -90,6 +90,8 @@ def _of_columns(
         try:
             item = data[row][column]
         except Exception as error:  # the data set decodes images itself, and may raise anything
+            if is_refusal(error):
+                raise refused(f"{where}[{row}]", error) from error
             raise UnreadableImage(f"cannot be fetched: {' '.join(str(error).split())[:150]}") from error
         return as_image(item, f"{where}[{row}][{column!r}]")
 

@@ -11,7 +11,7 @@ from dividemix.data.classes import natural_sorted, printable
 from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.remote_files import find_files, is_remote, named_file, refusing
 from dividemix.data.shard_files import LocalShard, ShardFile
-from dividemix.errors import InputError
+from dividemix.errors import InputError, refused
 from dividemix.stored import read_bytes
 
 Kind = Literal["tar", "parquet"]
@@ -171,7 +171,7 @@ def _of_folder(folder: Path) -> ShardSet | None:
                 elif is_compressed(path.name) and path.is_file():
                     found.setdefault("", LocalShard(path))
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from error
+        raise refused(error.filename or folder, error) from error
     if (packed := found.pop("", None)) is not None and not found:
         raise InputError(f"{packed.name}: a compressed .tar file cannot be read by position: decompress it")
     return shard_set(str(folder), found, _reader(folder)) if found else None

@@ -16,7 +16,7 @@ from dividemix.data.readers.table import TRUE_LABEL
 from dividemix.data.shard_files import ShardFile
 from dividemix.data.shard_index import ShardIndex, counted, kept_index
 from dividemix.data.tar_members import DamagedTar, Member, members
-from dividemix.errors import InputError
+from dividemix.errors import InputError, refused
 
 _KEY = re.compile(r"((?:.*/)?[^./][^/.]*)\.([^/]+)", re.DOTALL)  # a key, a dot and an extension, which may have dots
 _LABELS = ("cls", "json")
@@ -67,7 +67,7 @@ def _index(shard: ShardFile, label_column: str) -> ShardIndex:
     except DamagedTar as error:
         raise InputError(f"{shard.name}: {error}: copy or write the shard again, or leave it out") from error
     except OSError as error:
-        raise InputError(f"{shard.name}: cannot be read: {error.strerror or error}") from error
+        raise refused(shard.name, error) from error
     return _joined(samples, counted(ignored))
 
 
