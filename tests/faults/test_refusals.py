@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from injected import OPENING, injected, refusing
+from injected import GROWING, OPENING, injected, refusing
 from other_samples import PARQUET, TAR, save_tables, save_tar, save_texts
 from small_model import save_images, small_images, small_model
 from tar_shards import write_shards
@@ -123,6 +123,18 @@ def test_cached_vectors_that_are_refused_are_not_computed_again(tmp_path: Path) 
         assert str(caught.value) == f"{tmp_path / name}: cannot be read: Too many open files"
     assert read() == whole
     assert {name: (tmp_path / name).stat().st_mtime_ns for name in before} == before
+
+
+def test_cached_vectors_that_may_only_be_read_are_used(tmp_path: Path) -> None:
+    """It was said that they cannot be read: the file was opened to be written."""
+    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
+
+    def read() -> bytes:
+        return cached(tmp_path, 20, lambda chunks: [vectors[chunk.start : chunk.stop] for chunk in chunks]).tobytes()
+
+    whole = read()
+    with injected(refusing(tmp_path / "vectors.npy", 0, errno.EROFS, GROWING)):
+        assert read() == whole
 
 
 def test_a_chunk_of_cached_vectors_that_there_is_not_is_damage(tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ def _filled(
     digests = {} if known is None else known["digests"]
     missing = [chunk for number, chunk in enumerate(chunks) if str(number) not in digests]
     if missing:
+        if known is not None:  # the file may have been cut
+            os.truncate(path, _num_bytes((num_samples, known["num_features"])))
         for chunk, vectors in zip(missing, compute(missing), strict=True):
             if known is None:
                 known = {"num_samples": num_samples, "num_features": vectors.shape[1], "digests": digests}
@@ -77,7 +79,7 @@ def _create(path: Path, shape: tuple[int, int]) -> None:
     """An .npy file of zeros."""
     with atomic.replacing(path) as file:
         file.write(_header(shape))
-        file.truncate(file.tell() + 4 * shape[0] * shape[1])
+        file.truncate(_num_bytes(shape))
 
 
 def _header(shape: tuple[int, int]) -> bytes:
@@ -85,6 +87,11 @@ def _header(shape: tuple[int, int]) -> bytes:
     content = io.BytesIO()
     npy_format.write_array_header_1_0(content, {"descr": "<f4", "fortran_order": False, "shape": shape})
     return content.getvalue()
+
+
+def _num_bytes(shape: tuple[int, int]) -> int:
+    """The size of an .npy file of float32 vectors."""
+    return len(_header(shape)) + 4 * shape[0] * shape[1]
 
 
 def _known(path: Path, record: Path, num_samples: int) -> _Chunks | None:
@@ -112,13 +119,11 @@ def _known(path: Path, record: Path, num_samples: int) -> _Chunks | None:
 
 
 def _intact(path: Path, shape: tuple[int, int], digests: dict[str, str]) -> dict[str, str]:
-    """The digests of the chunks that are as they were written; the file gets its full length again if it was cut."""
+    """The digests of the chunks that are as they were written. The file may be cut, or only be read."""
     header, width, intact = _header(shape), 4 * shape[1], {}
-    with path.open("r+b") as file:
+    with path.open("rb") as file:
         if file.read(len(header)) != header:
             return {}
-        if file.seek(0, os.SEEK_END) != len(header) + width * shape[0]:
-            file.truncate(len(header) + width * shape[0])
         for number, start in enumerate(range(0, shape[0], CHUNK)):
             file.seek(len(header) + start * width)
             if digest_of(file.read(width * (min(start + CHUNK, shape[0]) - start))) == digests.get(str(number)):
