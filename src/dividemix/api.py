@@ -122,6 +122,7 @@ def train(
             numbered=out is None,
             budget=plan.budget,
         )
+        del plan, source  # the run has its own copy of the data: what was read may be large
         if progress:
             for note in run.material.notes:
                 say(note)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from workshop import fail, flags_of, succeed
 
 import dividemix
 from dividemix.cli import main
+from dividemix.runs.run import Run
 
 pytestmark = pytest.mark.usefixtures("workshop")
 
@@ -125,3 +127,28 @@ def test_votes_from_python_stay_with_the_run() -> None:
         assert one.counted(0) == "0 1, 1 1"
     assert run.label_issues().to_csv() == again.label_issues().to_csv()
     assert again.summary()["annotators"] == run.summary()["annotators"]
+
+
+@pytest.mark.parametrize("face", ["command", "python"])
+def test_vectors_as_they_were_read_are_let_go_of_before_training(face: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run has its own, standardised copy. Of a million vectors each other one would be a gigabyte."""
+    vectors = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    np.savez("vectors.npz", features=vectors, labels=np.arange(40) % 2)
+    read: list[weakref.ref[Any]] = []
+    creation, epoch = Run.create, Run.train_epoch
+
+    def create(*arguments: Any, **about: Any) -> Run:
+        read.append(weakref.ref(about["source"].train_images))
+        return creation(*arguments, **about)
+
+    def train_epoch(run: Run) -> Any:
+        assert [reference() for reference in read] == [None]
+        return epoch(run)
+
+    monkeypatch.setattr(Run, "create", create)
+    monkeypatch.setattr(Run, "train_epoch", train_epoch)
+    if face == "command":
+        succeed("vectors.npz", "--epochs", "2", "--out", "run")
+    else:
+        dividemix.train("vectors.npz", epochs=2, out="run", progress=False)
+    assert len(read) == 1

@@ -291,7 +291,9 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
     for one in planned:  # check all of them before the first is trained
         if not one.resumes:
             _refuse_existing(one.out, arguments)
-    for one in planned:
+    outs, methods = [one.out for one in planned], " and ".join(one.plan.job.method for one in planned)
+    while planned:
+        is_first, one = len(planned) == len(outs), planned.pop(0)
         plan, out = one.plan, one.out
         if one.resumes:
             run = Run.load(out, plan.job, trust_net=one.trust_net)
@@ -302,12 +304,13 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
             run = Run.create(
                 out, plan.job, overwrite=replaces, source=plan.source, choices=plan.choices, budget=plan.budget
             )
-            if one is planned[0] and arguments.data is None and plan.job.data == DEMO["data"]:
-                say(_DEMO_WORDS.format(methods=" and ".join(one.plan.job.method for one in planned)))
-            elif not arguments.preset and one is planned[0]:
+            if is_first and arguments.data is None and plan.job.data == DEMO["data"]:
+                say(_DEMO_WORDS.format(methods=methods))
+            elif not arguments.preset and is_first:
                 say(f"settings that you do not give are those of the preset {plan.preset} (see dividemix presets)")
-        resume = "" if len(planned) == 1 else "the same command and --resume"
+        del one, plan  # the run has its own copy of the data: what was read may be large
+        resume = "" if len(outs) == 1 else "the same command and --resume"
         if code := train_shown(run, resume=resume, log=_trackers(arguments.log)):
             return code
-    show_results([one.out for one in planned])
+    show_results(outs)
     return 0
