@@ -4,6 +4,7 @@ import pytest
 import torch
 from drawn_labels import TRUE_MATRIX, drawn
 
+from dividemix.methods import fitted_matrix
 from dividemix.methods.fitted_matrix import fitted, log_likelihoods
 from dividemix.methods.noise_matrix import first_matrix
 
@@ -12,6 +13,16 @@ def test_the_fitted_matrix_is_that_of_the_draws() -> None:
     log_probs, _, given = drawn()
     found = fitted(log_probs, given, torch.full((3, 3), 1 / 3) + torch.eye(3)).matrix
     torch.testing.assert_close(found, TRUE_MATRIX, atol=0.03, rtol=0)
+
+
+def test_blocks_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    log_probs, _, given = drawn(500)
+    found = []
+    for cached in (3 * 500, 3 * 7, 1):
+        monkeypatch.setattr(fitted_matrix, "_CACHED", cached)
+        found.append(fitted(log_probs, given, TRUE_MATRIX))
+    assert all(torch.equal(one.matrix, found[0].matrix) for one in found)
+    assert all(one[1:] == found[0][1:] for one in found)
 
 
 def test_the_fitted_matrix_makes_the_labels_likelier() -> None:

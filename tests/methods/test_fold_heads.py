@@ -98,6 +98,16 @@ def test_value_and_slope_of_the_loss_are_right_where_predictions_are_sure_and_wr
     assert distance < 1e-4
 
 
+def test_without_noise_the_other_classes_need_not_be_computed() -> None:
+    """The same bits as through a matrix that is the identity: the logarithms of its zeros are minus infinity."""
+    generator = torch.Generator().manual_seed(0)
+    logits, weight = 9 * torch.randn(50, 4, 3, generator=generator), torch.rand(50, 4, generator=generator)
+    labels = torch.arange(50) % 3
+    through, without = (fold_heads._explain(logits.clone(), labels, weight, m) for m in (torch.eye(3).log(), None))
+    assert torch.equal(through[0], without[0])
+    assert torch.equal(through[1], without[1])
+
+
 def test_a_sample_does_not_influence_what_is_said_of_it() -> None:
     data = folded()
     other = Folded(data.features, data.labels.clone(), data.folds, 4, data.axes, data.spread)

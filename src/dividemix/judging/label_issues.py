@@ -5,6 +5,7 @@ Shapes: N samples, C classes, K networks.
 
 import csv
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -269,7 +270,8 @@ def find_issues(
     `unseen` are the indices of samples whose labels no network has seen. If the method predicts out of sample, these
     are all. Raises DivergedError if a probability is not finite: weights that are may still overflow.
     """
-    if not (judgement.pred_probs.isfinite().all() and judgement.clean_prob.isfinite().all()):
+    extremes = (*judgement.pred_probs.aminmax(), *judgement.clean_prob.aminmax())  # NaN if one is; makes no copy
+    if not all(map(math.isfinite, extremes)):
         raise DivergedError("training diverged: the networks' predictions are not finite; try a smaller lr")
     if judgement.is_out_of_sample:
         unseen = np.arange(len(labels))

@@ -66,7 +66,8 @@ def train_heads(heads: Tensor, data: Folded, lam: float, matrix: Tensor, num_ste
     num_folds, num_rows, num_classes = heads.shape
     counts = data.num_folds * len(data.labels) - torch.bincount(data.folds, minlength=num_folds) * data.num_folds
     share = (data.num_folds / counts.clamp(min=1)).to(heads.dtype)  # of a sample in the mean loss of a head
-    log_columns = matrix.T.log()
+    is_identity = torch.equal(matrix, torch.eye(num_classes, device=matrix.device))
+    log_columns = None if is_identity else matrix.T.log()
     # In these coordinates the loss curves about equally in all directions.
     scale = (data.spread / num_classes + lam).rsqrt()[:, None]
 
@@ -82,12 +83,9 @@ def train_heads(heads: Tensor, data: Folded, lam: float, matrix: Tensor, num_ste
         bias_slope = torch.zeros_like(current[:, -1])
         for rows in data.blocks(num_classes):
             logits = _logits(data.features[rows], current)
-            logits -= logits.amax(dim=2, keepdim=True)
-            joint = logits + log_columns[data.labels[rows]][:, None]
             weight = share * (data.folds[rows, None] != torch.arange(num_folds, device=heads.device))
-            log_total, log_joint = _to_probs(logits, weight), _to_probs(joint, weight)
-            loss = loss - (weight * (log_joint - log_total)).sum().double()
-            error = logits.sub_(joint)
+            log_likelihoods, error = _explain(logits, data.labels[rows], weight, log_columns)
+            loss = loss - (weight * log_likelihoods).sum().double()
             slope.addmm_(data.features[rows].T, error.flatten(1))
             bias_slope += error.sum(dim=0)
         slope = slope.view(num_rows - 1, num_folds, num_classes).transpose(0, 1)
@@ -108,6 +106,23 @@ def out_of_sample(heads: Tensor, data: Folded) -> Tensor:
         own = data.folds[rows, None, None].expand(-1, 1, heads.shape[2])
         log_probs[rows] = torch.log_softmax(logits.gather(1, own)[:, 0], dim=1)
     return log_probs
+
+
+def _explain(logits: Tensor, labels: Tensor, weight: Tensor, log_columns: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Log-likelihoods (n, F) of the labels (n,) by logits (n, F, C), and minus their slopes times weight (n, F).
+
+    `log_columns` is the logarithm of the transposed noise matrix (C, C), or None for the identity: then only the given
+    class is possible, and nothing need be computed of the others. The slopes take the place of the logits.
+    """
+    logits -= logits.amax(dim=2, keepdim=True)
+    if log_columns is None:
+        given = labels[:, None, None].expand(-1, logits.shape[1], 1)
+        log_joint = logits.gather(2, given)[:, :, 0]
+        log_total = _to_probs(logits, weight)
+        return log_joint - log_total, logits.scatter_add_(2, given, -weight[:, :, None])
+    joint = logits + log_columns[labels][:, None]
+    log_total, log_joint = _to_probs(logits, weight), _to_probs(joint, weight)
+    return log_joint - log_total, logits.sub_(joint)
 
 
 def _to_probs(logits: Tensor, weight: Tensor) -> Tensor:
