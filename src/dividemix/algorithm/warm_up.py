@@ -1,12 +1,11 @@
 """Line 2 of Algorithm 1: an epoch of ordinary training on all samples with their given labels."""
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from dividemix.data.draw import draw, epoch_samples
+from dividemix.data.draw import epoch_batches
 from dividemix.data.training_data import TrainingData
 from dividemix.engine.settings import ScheduleSettings
 from dividemix.engine.state import State
@@ -18,15 +17,12 @@ def warm_up(
     """Train net k for one epoch; `loss_of` takes logits (2 B, C) and given labels (2 B,). Returns the mean loss."""
     learner = state.learners[k]
     net = learner.net.train()
-    batch_size = 2 * s.batch_size
-    samples = epoch_samples(data.labels, s.balanced_batches * batch_size, state.draws)
-    num_iters = s.balanced_batches or math.ceil(len(samples) / batch_size)
-    batches = draw(samples, num_iters, batch_size, state.draws)
+    batches = epoch_batches(data.labels, s.balanced_batches, 2 * s.batch_size, state.draws)
     total = torch.zeros((), device=data.labels.device)
     images = data.augmented(batches, state.views)
-    for index, x in state.progress.watch(f"warm-up {k + 1}", zip(batches, images, strict=True), num_iters):
+    for index, x in state.progress.watch(f"warm-up {k + 1}", zip(batches, images, strict=True), len(batches)):
         loss = loss_of(net(x), data.labels[index])
         learner.descend(loss)
         total += loss.detach()
         state.progress.lap("forward_backward")
-    return {"loss": total / num_iters}
+    return {"loss": total / len(batches)}

@@ -32,6 +32,12 @@ def draw(index: Tensor, num_batches: int, batch_size: int, generator: torch.Gene
     return index[order[: num_batches * batch_size]].view(num_batches, batch_size)
 
 
+def epoch_batches(labels: Tensor, num_balanced: int, batch_size: int, generator: torch.Generator) -> Tensor:
+    """Full batches (number, batch_size) of an epoch: all samples, or `num_balanced` batches with balanced labels."""
+    samples = epoch_samples(labels, num_balanced * batch_size, generator)
+    return draw(samples, num_balanced or math.ceil(len(samples) / batch_size), batch_size, generator)
+
+
 def sweep(num_samples: int, at_most: int) -> Tensor:
     """Batches (number, size) of the samples 0 to num_samples - 1 in order, all of one size.
 

@@ -1,12 +1,11 @@
 """The batches of an ordinary epoch, and an epoch of one net whose loss knows which samples a step has."""
 
-import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from dividemix.data.draw import draw, epoch_samples
+from dividemix.data.draw import epoch_batches
 from dividemix.data.training_data import TrainingData
 from dividemix.engine.settings import ScheduleSettings
 from dividemix.engine.state import State
@@ -15,9 +14,7 @@ from dividemix.methods.method import EpochReport
 
 def ordinary_batches(state: State, data: TrainingData, s: ScheduleSettings) -> Tensor:
     """The batches (number, 2 B) of an ordinary epoch, all full: the same draws as those of `warm_up`."""
-    size = 2 * s.batch_size
-    samples = epoch_samples(data.labels, s.balanced_batches * size, state.draws)
-    return draw(samples, s.balanced_batches or math.ceil(len(samples) / size), size, state.draws)
+    return epoch_batches(data.labels, s.balanced_batches, 2 * s.batch_size, state.draws)
 
 
 def ordinary_epoch(
