@@ -83,7 +83,7 @@ def joined() -> Iterator[None]:
 def _start_heartbeat() -> Heartbeat:
     """Connect all processes to the first. Raises InputError in all of them if one cannot be reached."""
     listener = Listener() if rank() == 0 else None
-    ticket, problem = said_by_first(listener.ticket if listener else None), None
+    ticket, problem = from_first(listener.ticket if listener else None), None
     try:
         peers = (
             listener.accept(num_joined() - 1) if listener else connect(os.environ["MASTER_ADDR"], str(ticket), rank())
@@ -117,7 +117,7 @@ def alone() -> Iterator[None]:
 
 
 def announce(what: str | None) -> None:
-    """Say in the first process what comes next, to those that wait in `said_by_first`: a run directory, None: the end.
+    """Say in the first process what comes next, to those that wait in `from_first`: a run directory; None: the end.
 
     The others have to call `agree` then, unless it is the end.
 
@@ -125,18 +125,9 @@ def announce(what: str | None) -> None:
         InputError: if another process cannot take part.
     """
     if _is_joined:
-        said_by_first(what)
+        from_first(what)
         if what is not None:
             agree(None)
-
-
-def said_by_first(what: str | None = None) -> str | None:
-    """What the first process gives to this function, in all joined processes. Waits for it."""
-    import torch.distributed as dist
-
-    box = [what]
-    dist.broadcast_object_list(box, src=0)
-    return box[0]
 
 
 def agree(problem: str | None) -> None:
@@ -158,7 +149,7 @@ def wait() -> None:
 
 
 def from_first(value: _T) -> _T:
-    """The value that the first process has."""
+    """The value that the first process has, in all joined processes. The others wait for it."""
     if not _is_joined:
         return value
     import torch.distributed as dist

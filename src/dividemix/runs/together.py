@@ -36,7 +36,8 @@ def led(command: Callable[[], int]) -> NoReturn:
 
 def follow() -> Run | None:
     """Take part in the training that the first process announces; returns its run, or None if none comes any more."""
-    path, problem = processes.said_by_first(), None
+    path: str | None = None
+    path, problem = processes.from_first(path), None
     if path is None:
         return None
     try:
