@@ -37,6 +37,12 @@ def test_a_flag_of_train_is_a_setting_of_all_runs(asked: list[Any]) -> None:
     )
 
 
+def test_settings_are_those_of_the_method_that_train_chooses(asked: list[Any]) -> None:
+    """The method for images was not known here: its settings were refused."""
+    assert main(["sweep", "toy.npz", "--vary", "given_share=0.3,0.5", "--set", "history_decay=0.8"]) == 0
+    assert asked == [({"data": "toy.npz", "history_decay": 0.8}, {"given_share": [0.3, 0.5]})]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

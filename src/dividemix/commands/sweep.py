@@ -7,8 +7,9 @@ from typing import Any
 from dividemix.commands.executor import add_executor, chosen_cluster
 from dividemix.errors import InputError
 from dividemix.methods import METHODS, find_method
+from dividemix.planning.default_method import default_method
 from dividemix.planning.job import JOB_FIELDS, refuse_unknown_settings
-from dividemix.planning.presets import find_preset, preset_for
+from dividemix.planning.presets import preset_for
 from dividemix.settings import Field, fields_of
 
 HELP = "train with every combination of some settings, and compare"
@@ -86,10 +87,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _fields(data: str, varied: dict[str, list[str]], fixed: dict[str, str]) -> dict[str, Field]:
     """The settings that the methods of the sweep have. Raises InputError for one that a method does not have."""
-    preset = preset_for(data, fixed.get("noise", "none"))
-    methods = varied.get("method") or [fixed.get("method", find_preset(preset).method)]
+    given: dict[str, Any] = {**varied, **fixed}
+    preset = preset_for(data, fixed.get("noise", "none"), given.get("encoder"))
+    methods = varied.get("method") or [fixed.get("method") or default_method(preset, given)]
     fields = dict(JOB_FIELDS)
     for method in methods:
-        refuse_unknown_settings({**varied, **fixed}, JOB_FIELDS["method"].checked(method))
+        refuse_unknown_settings(given, JOB_FIELDS["method"].checked(method))
         fields |= fields_of(find_method(method).settings)
     return fields
