@@ -133,7 +133,10 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp
         (["run", "photos", "--out", "photos"], "it must be a file in an existing folder"),
         (["run", "photos", "--out", "p.xlsx"], "--out is p.xlsx: a .csv file is written: change the extension"),
         (["nowhere", "photos", "--out", "p"], "--out is p: a .csv file is written: change the extension"),
-        (["run", "run/model/config.json", "--out", "out.csv"], "none of the 1 images can be read"),
+        (
+            ["run", "run/model/config.json", "--out", "out.csv"],
+            "no image to predict (1 skipped): name files that have images",
+        ),
     ],
 )
 def test_mistakes_end_in_one_line_and_change_nothing(
@@ -145,6 +148,6 @@ def test_mistakes_end_in_one_line_and_change_nothing(
     *listed, error = output.err.splitlines()
     assert error.startswith("dividemix: error: ")
     assert message in error
-    assert len(listed) == ("none of" in message)  # the unreadable image
+    assert len(listed) == ("1 skipped" in message)  # the unreadable image
     assert output.out == ""
     assert tree(tmp_path) == before

@@ -83,6 +83,15 @@ def test_texts_are_predicted_by_the_command_line(run: Path, tmp_path: Path) -> N
         assert [row["index"] for row in csv.DictReader(file)] == ["0", "2"]
 
 
+def test_a_file_of_blank_texts_is_one_line(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line spoke of images."""
+    monkeypatch.chdir(tmp_path)
+    Path("blank.txt").write_text("  \n\n")
+    assert "no text to predict (2 skipped)" in fail(capsys, ["predict", str(run), "blank.txt"])
+
+
 def test_decisions_and_sure_suggestions_correct_the_table(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,7 +65,7 @@ def _predict(arguments: argparse.Namespace) -> int:
     known = ("path",) if model.kind == "images" else ("path", "index")
     writer.writerow([*known, "predicted_label", "predicted_prob", *(f"prob_{name}" for name in model.classes)])
     predictions = {"images": _images, "vectors": _vectors, "texts": _texts, "rows": _rows}[model.kind](model, arguments)
-    num_predicted, num_skipped = 0, 0
+    num_predicted, num_skipped, noun = 0, 0, model.kind.removesuffix("s")
     for words, probs in predictions:
         if probs is None:
             num_skipped += 1
@@ -75,14 +75,13 @@ def _predict(arguments: argparse.Namespace) -> int:
         numbers = (f"{prob:.6g}" for prob in (probs[best], *probs))
         writer.writerow([*words, as_field(str(model.classes[best])), *numbers])
     if not num_predicted:
-        raise InputError(f"none of the {num_skipped} images can be read")
+        raise InputError(f"no {noun} to predict ({num_skipped:,} skipped): name files that have {model.kind}")
     content = table.getvalue()
     if out is None:
         sys.stdout.buffer.write(content.encode())  # always UTF-8, as in a file
     else:
         atomic.write_text(out, content)
-    predicted = counted(num_predicted, model.kind.removesuffix("s"))
-    print(f"dividemix: {predicted} predicted, {num_skipped:,} skipped", file=sys.stderr)
+    print(f"dividemix: {counted(num_predicted, noun)} predicted, {num_skipped:,} skipped", file=sys.stderr)
     return 0
 
 
