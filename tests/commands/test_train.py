@@ -113,8 +113,14 @@ def test_the_working_directory_as_data_gives_the_run_its_name(tmp_path: Path, mo
 
 def test_an_existing_run_is_refused_and_left_untouched(capsys: pytest.CaptureFixture[str]) -> None:
     succeed(*QUICK, "--out", "run")
-    assert "run has a run already: add --resume or --overwrite, or choose another --out" in fail(
-        capsys, ["train", *QUICK, "--out", "run"]
+    assert fail(capsys, ["train", *QUICK, "--out", "run"]).endswith(
+        "run has a run already: add --resume to continue it or --overwrite to replace it, or choose another --out\n"
+    )
+    Path("run/review").mkdir()
+    Path("run/review/corrections.csv").write_text("index,path,given_label,new_label,action\n0,,a,b,accept\n")
+    assert fail(capsys, ["train", *QUICK, "--out", "run", "--overwrite"]).endswith(
+        "run has a review with 1 decision, which would be deleted by --overwrite: move run/review/corrections.csv to"
+        " another folder, or choose another --out\n"
     )
 
 

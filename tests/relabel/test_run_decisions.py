@@ -6,7 +6,8 @@ import pytest
 
 from dividemix.errors import InputError
 from dividemix.relabel.corrections import Correction
-from dividemix.relabel.run_decisions import decisions_of, review_file
+from dividemix.relabel.run_decisions import decisions_of
+from dividemix.runs.reviewed import review_file
 
 ISSUES = """\
 index,path,is_label_issue,label_score,given_label,predicted_label,predicted_prob,clean_prob_1,loss_1

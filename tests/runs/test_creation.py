@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from dividemix.lock import exclusive
 from dividemix.planning.job import Job
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory
+from dividemix.runs.reviewed import review_file
 
 ROWS = [epoch_row(1, test_acc=0.1 + 0.2), epoch_row(2)]
 
@@ -50,6 +52,19 @@ def run_there(path: Path) -> None:
     make(path)
 
 
+def review_there(path: Path) -> None:
+    make(path)
+    (path / "review").mkdir()
+    (path / "review" / "corrections.csv").write_text(
+        "index,path,given_label,new_label,action\n1,,a,b,accept\n2,,a,,skip\n"
+    )
+
+
+def damaged_review_there(path: Path) -> None:
+    review_there(path)
+    (path / "review" / "corrections.csv").write_bytes(b"\xff\xfe\xff")
+
+
 def file_there(path: Path) -> None:
     path.write_text("mine")
 
@@ -62,7 +77,9 @@ def folder_there(path: Path) -> None:
 @pytest.mark.parametrize(
     ("occupy", "overwrite", "message"),
     [
-        (run_there, False, "has a run already: add resume or overwrite, or choose another out"),
+        (run_there, False, "add resume to continue it or overwrite to replace it, or choose another out"),
+        (review_there, True, "run has a review with 2 decisions, which would be deleted by overwrite: move"),
+        (damaged_review_there, True, "corrections.csv: line 1 is not UTF-16-LE"),
         (file_there, False, "is not a run directory"),
         (file_there, True, "is not a run directory"),
         (folder_there, False, "is not a run directory"),
@@ -89,6 +106,24 @@ def test_overwriting_leaves_nothing_of_the_old_run(tmp_path: Path) -> None:
     new = make(tmp_path / "run", overwrite=True)
     assert new.read_rows() == []
     assert sorted(tree(tmp_path)) == ["run", "run/config.yaml", "run/env.json"]
+
+
+def test_a_review_without_decisions_may_be_replaced_and_one_made_meanwhile_may_not(tmp_path: Path) -> None:
+    review_there(make(tmp_path / "run").path.with_name("other"))
+    made = tmp_path / "other" / "review"
+    (tmp_path / "run" / "review").mkdir()
+    (tmp_path / "run" / "review" / "corrections.csv").write_text("index,path,given_label,new_label,action\n")
+    refuse_existing(tmp_path / "run", overwrite=True)
+
+    def slow(partial: Path) -> None:
+        fill(partial)
+        shutil.copytree(made, tmp_path / "run" / "review", dirs_exist_ok=True)
+
+    for numbered in (False, True):
+        with pytest.raises(InputError, match="run has a review with 2 decisions"):
+            create_directory(tmp_path / "run", slow if not numbered else fill, overwrite=True, numbered=numbered)
+    assert review_file(tmp_path / "run").read_text() == (made / "corrections.csv").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "run"]
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

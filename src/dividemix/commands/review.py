@@ -25,13 +25,13 @@ def add(review: argparse.ArgumentParser) -> None:
 
 def _review(arguments: argparse.Namespace) -> int:
     from dividemix.lock import exclusive
-    from dividemix.relabel.run_decisions import review_file
     from dividemix.relabel.stored_review import Sample, StoredReview
     from dividemix.report.of_files import content_of_files
     from dividemix.report.review_server import ReviewServer
     from dividemix.report.run_pictures import run_pictures
     from dividemix.report.run_rows import run_rows
     from dividemix.report.run_texts import run_texts
+    from dividemix.runs.reviewed import review_file
 
     run: Path = arguments.run
     if not 0 <= arguments.port < 65536:

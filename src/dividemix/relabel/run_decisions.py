@@ -6,11 +6,7 @@ from pathlib import Path
 from dividemix.errors import InputError
 from dividemix.judging.issue_table import read_issue_table
 from dividemix.relabel.corrections import Correction, read_corrections
-
-
-def review_file(run: Path) -> Path:
-    """The file in which `dividemix review` stores the decisions on a run."""
-    return run / "review" / "corrections.csv"
+from dividemix.runs.reviewed import review_file
 
 
 def decisions_of(

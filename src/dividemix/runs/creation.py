@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dividemix.errors import InputError
 from dividemix.lock import exclusive
+from dividemix.runs.reviewed import refuse_reviewed
 from dividemix.settings import checked_path
 
 _PARTIAL, _OLD = ".partial", ".old"
@@ -44,7 +45,10 @@ def create_directory(
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
-    """Raise InputError if the path exists, unless it is a run that may be overwritten, or cannot exist."""
+    """Raise InputError if the path cannot exist, or exists, unless it is a run that may be overwritten.
+
+    A run with decisions of a review may not.
+    """
     checked_path(str(path), "out")
     if not path.name or path.name == "..":
         raise InputError(f"out is {path}: it must be a directory for this run alone, such as runs/first")
@@ -53,7 +57,10 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if not (path / "config.yaml").is_file():
         raise InputError(f"{path} exists and is not a run directory: move it away, or choose another out")
     if not overwrite:
-        raise InputError(f"{path} has a run already: add resume or overwrite, or choose another out")
+        raise InputError(
+            f"{path} has a run already: add resume to continue it or overwrite to replace it, or choose another out"
+        )
+    refuse_reviewed(path)
 
 
 def _locked_partial(path: Path, stack: ExitStack) -> Path:
@@ -77,6 +84,7 @@ def _renamed(partial: Path, path: Path, *, overwrite: bool, numbered: bool) -> P
                     found = name.stat().st_ino
                     stack.enter_context(exclusive(name))  # no process trains it
                     if name.stat().st_ino == found:  # and it is what was locked
+                        refuse_reviewed(name)  # reading the data may have taken minutes
                         aside = Path(tempfile.mkdtemp(prefix=f".{name.name}.", suffix=_OLD, dir=name.parent))
                         old = name.rename(aside)  # replaces the empty directory
             try:
