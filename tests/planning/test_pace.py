@@ -84,11 +84,15 @@ def test_every_phase_of_a_method_is_measured(tmp_path: Path, method: str) -> Non
     assert 0 < pace.seconds(job) < 600
 
 
-def test_a_job_that_only_warms_up_has_a_pace(tmp_path: Path) -> None:
+def test_a_job_that_only_warms_up_has_a_pace_for_a_longer_one(tmp_path: Path) -> None:
+    """A phase without epochs had none, and --minutes also asks for trainings in which it has some."""
     job = toy_job(tmp_path, epochs=2, warmup_epochs=2)
     pace = measure(job)
-    assert list(pace.phases) == ["warmup"]
-    assert 0 < pace.seconds(job) < 600
+    longer = Job.of(job.values() | {"epochs": 4})
+    assert 0 < pace.seconds(job) < pace.seconds(longer) < 600
+    assert pace.phases["mix"] == PhasePace(
+        find_method(job.method).phases(job.settings)[1].cost * pace.phases["warmup"].each
+    )
 
 
 def test_a_phase_costs_at_least_what_the_method_states(tmp_path: Path) -> None:

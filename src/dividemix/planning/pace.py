@@ -51,7 +51,7 @@ class Pace:
         num_divided = s.num_divided(self.num_train)
         training = 0.0
         for phase in find_method(job.method).phases(s):
-            if not phase.num_epochs:  # was not measured
+            if not phase.num_epochs:
                 continue
             pace = self.phases[phase.name]
             an_epoch = pace.each * (num_divided if pace.kept else num_ordinary)
@@ -117,6 +117,8 @@ def measure_on(job: Job, material: "Material", *, num_steps: int = _NUM_STEPS, l
                 evaluate = divide or paces[phase.name].each / 3
                 unit = max(unit, sum(report.seconds.values()) / num_samples / phase.cost)
             begin += phase.num_epochs
+    # A phase without epochs here may have some in a training of another length.
+    paces = {phase.name: PhasePace(unit * phase.cost) for phase in method.phases(s)} | paces
     return Pace(paces, evaluate, num_train, num_test, 0 if material.holdout is None else len(material.holdout.labels))
 
 
