@@ -31,8 +31,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with open(descriptor, "wb") as file:  # noqa: PTH123 (a descriptor has no path)
             os.fchmod(descriptor, _mode_of(target))
             yield file
-            file.flush()
-            os.fsync(descriptor)
+            flush(file)
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
@@ -51,6 +50,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_text(path: Path, content: str) -> None:
     """Write text to path as UTF-8, as `write_bytes` does."""
     write_bytes(path, content.encode())
+
+
+def flush(file: BinaryIO) -> None:
+    """Bring to the disk what was written to a file, or find out that there is no space."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def remove_strays(folder: Path) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import safetensors.torch
 import torch
-from injected import dying
+from injected import dying, full_disk
 from numpy.typing import NDArray
 from PIL import Image
 from small_model import CLASSES, save_images, small_images, small_model
@@ -208,6 +208,19 @@ def test_a_batch_has_images(batch_size: int) -> None:
 def test_a_model_is_replaced_whole(tmp_path: Path) -> None:
     small_model(num_nets=3).save_pretrained(tmp_path)
     small_model(num_nets=1).save_pretrained(tmp_path)
+    assert len(Model.from_pretrained(tmp_path).ensemble.nets) == 1
+
+
+def test_a_full_disk_costs_no_model(tmp_path: Path) -> None:
+    """The old one was removed before there was space for the new one."""
+    old, new = small_model(num_nets=2), small_model(num_nets=1)
+    old.save_pretrained(tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for at in range(4):  # two files are created, and brought to the disk
+        with full_disk(tmp_path, at), pytest.raises(OSError, match="No space left"):
+            new.save_pretrained(tmp_path)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    new.save_pretrained(tmp_path)
     assert len(Model.from_pretrained(tmp_path).ensemble.nets) == 1
 
 

@@ -84,9 +84,10 @@ class Model:
         }
 
     def save_pretrained(self, folder: Path | str) -> None:
-        """Write the model into the folder; an existing model is replaced.
+        """Write the model into the folder; an existing model is replaced, unless the disk is full.
 
-        config.json is removed first and written last: a folder that has it has a whole model, even if the process died.
+        A folder that has config.json has a whole model, even if the process died: the old one is removed when both new
+        files are on the disk, and the new one gets its name last.
         """
         folder = checked_path(folder, "folder")
         if folder.exists() and not folder.is_dir():
@@ -98,11 +99,14 @@ class Model:
             if not name.startswith(_ENCODER)
         }
         content = safetensors.torch.save(tensors, metadata={"format": "pt"})
-        (folder / _CONFIG).unlink(missing_ok=True)
-        atomic.write_bytes(folder / _WEIGHTS, content)
         described = self.describe()
         described["digest"] = digest_of(content, described)
-        atomic.write_text(folder / _CONFIG, json.dumps(described, indent=2, ensure_ascii=False) + "\n")
+        about = json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+        with atomic.replacing(folder / _CONFIG) as config, atomic.replacing(folder / _WEIGHTS) as weights:
+            for file, written in ((config, about.encode()), (weights, content)):
+                file.write(written)
+                atomic.flush(file)
+            (folder / _CONFIG).resolve().unlink(missing_ok=True)
 
     @classmethod
     def from_pretrained(
