@@ -26,8 +26,8 @@ def reproduce(
     """Train the runs that are not finished in out/runs, and write the plan's table or figure to out.
 
     With `cluster` they are trained there, otherwise on this machine. Returns the exit code: 1 if a run failed (a table
-    is still written, without it), or that of a signal. InputError,
-    before anything is trained, if data, weights or packages are missing or a run is damaged.
+    is still written, without it), or that of a signal. Raises InputError, before anything is trained, if data, weights
+    or packages are missing, or a run is damaged.
     """
     refuse_missing_data(plan)
     if cluster is not None:

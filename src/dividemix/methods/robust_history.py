@@ -149,7 +149,7 @@ def _targets(state: State, data: TrainingData, s: RobustHistorySettings) -> tupl
     from dividemix.methods.anchors import mistaken_for
     from dividemix.methods.prediction_history import HISTORY, clean_prob_by_class, predictions, refined
 
-    if state.epoch < s.num_given or HISTORY not in state.samples:
+    if state.epoch < s.num_given:
         return None, {}
     labels = data.labels.cpu()
     if _MATRIX not in state.buffers:

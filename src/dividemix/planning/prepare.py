@@ -166,7 +166,7 @@ def _require_reproducible(s: MethodSettings, device: torch.device) -> None:
 
 
 def _build(s: MethodSettings, k: int, *, num_classes: int, shape: tuple[int, ...], device: torch.device) -> nn.Module:
-    """Net k on its device, in its precision; every net of every seed starts from different weights."""
+    """Net k on its device, in its precision; each k and seed has other weights, unless it is a copy of a module."""
     net = build_net(s, num_classes=num_classes, image_shape=shape, seed=2 * s.seed + k).to(device)
     net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     dtype = choose_dtype(s.precision, device)
