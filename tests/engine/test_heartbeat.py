@@ -2,6 +2,7 @@
 
 import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -82,9 +83,14 @@ def test_of_several_processes_on_a_machine_one_says_that_the_first_is_lost(
     assert capsys.readouterr().err == ""
 
 
-def test_only_who_has_the_ticket_is_taken_for_a_process() -> None:
+def test_only_who_has_the_ticket_is_taken_for_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger that was silent for a minute, or hung up, ended the training before it began."""
+    monkeypatch.setattr(heartbeat, "_SPEAKING", 0.05)
     listener = Listener()
     port = int(listener.ticket.partition(":")[0])
+    silent, rude = (socket.create_connection(("127.0.0.1", port)) for _ in range(2))
+    rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close() resets the connection
+    rude.close()
     stranger = socket.create_connection(("127.0.0.1", port))
     stranger.sendall(b"x" * 20)
     gone = socket.create_connection(("127.0.0.1", port))
@@ -98,7 +104,7 @@ def test_only_who_has_the_ticket_is_taken_for_a_process() -> None:
     assert sorted(found) == [1, 2]
     stranger.settimeout(5)
     assert stranger.recv(1) == b""
-    for peer in (*found.values(), stranger):
+    for peer in (*found.values(), stranger, silent):
         peer.close()
 
 

@@ -11,6 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 
 from dividemix.errors import InputError
 
@@ -19,6 +20,7 @@ _SILENT_ROUNDS = 30  # looks without an answer after which a process counts as l
 _CLOSED_ROUNDS = 5  # after its connection was closed: the main thread has time to end by itself
 _TOKEN_BYTES = 16
 _JOINING = 60.0  # seconds in which all processes must connect
+_SPEAKING = 10.0  # seconds in which a process must say who it is once it is connected
 
 
 class Listener:
@@ -39,10 +41,10 @@ class Listener:
             while len(found) < num_others:
                 try:
                     peer = self._socket.accept()[0]
-                    peer.settimeout(_JOINING)
-                    said = _read(peer, _TOKEN_BYTES + 4)
                 except OSError as error:
                     raise InputError(f"only {len(found)} of {num_others} processes connected to the first") from error
+                peer.settimeout(_SPEAKING)
+                said = _read(peer, _TOKEN_BYTES + 4)
                 if hmac.compare_digest(said[:_TOKEN_BYTES], self._token):
                     found[int.from_bytes(said[_TOKEN_BYTES:], "big")] = peer
                 else:
@@ -62,10 +64,11 @@ def connect(address: str, ticket: str, number: int) -> dict[int, socket.socket]:
 
 
 def _read(peer: socket.socket, num_bytes: int) -> bytes:
-    """So many bytes, or fewer if the other side closes the connection."""
+    """So many bytes, or fewer if the other side closes the connection or falls silent, as a stranger may."""
     said = b""
-    while len(said) < num_bytes and (more := peer.recv(num_bytes - len(said))):
-        said += more
+    with suppress(OSError):
+        while len(said) < num_bytes and (more := peer.recv(num_bytes - len(said))):
+            said += more
     return said
 
 
