@@ -40,3 +40,9 @@ def test_no_path_is_guessed_where_it_exists_or_none_is_like_it(
     monkeypatch.chdir(tmp_path)
     assert nearest_path(path) is None
     assert or_meant_path(path, "other") == "other"
+
+
+def test_what_other_programs_call_a_setting_is_known() -> None:
+    assert nearest("learning_rate", ["learn_share", "lr"]) == "lr"
+    assert nearest("learning_rate", ["learn_share"]) == "learn_share"
+    assert nearest("gpu", iter(["cpu_name", "device"])) == "device"

@@ -87,5 +87,8 @@ def test_argparse_speaks_as_the_library_does(message: str, shown: str) -> None:
 
 def test_an_unknown_word_is_named_with_what_may_have_been_meant() -> None:
     assert unknown_argument("--lrr=3", "dividemix train", FLAGS) == "unknown flag --lrr: did you mean --lr?"
+    assert unknown_argument("--learning_rate=3", "dividemix train", FLAGS) == (
+        "unknown flag --learning_rate: did you mean --lr?"
+    )
     assert unknown_argument("--xyzzy", "dividemix train", FLAGS) == "unknown flag --xyzzy: see dividemix train --help"
     assert unknown_argument("lr", "dividemix train", FLAGS) == "unexpected argument 'lr': see dividemix train --help"

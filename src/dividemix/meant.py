@@ -7,9 +7,18 @@ from itertools import islice
 
 _MOST = 10_000  # names of a folder that are looked at
 
+# What other programs call a setting.
+_SYNONYMS = {
+    **{"learning_rate": "lr", "gpu": "device", "cuda": "device", "output": "out", "output_dir": "out", "model": "net"},
+    **{"num_epochs": "epochs", "target_column": "target", "text": "text_column", "val": "test", "valid": "test"},
+}
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that is most like this one, which may be mistyped; None if none is."""
+    known = list(known)
+    if _SYNONYMS.get(word) in known:
+        return _SYNONYMS[word]
     by_lower = {one.lower(): one for one in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.65)
     return by_lower[near[0]] if near else None

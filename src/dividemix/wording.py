@@ -8,9 +8,9 @@ from dividemix.meant import nearest, or_meant
 # Where a message of the library names a setting: with an underscore anywhere, a single word only in these places.
 _LONG_NAME = re.compile(r"(?<!setting )(?<![\w'\"./-])[a-z0-9]+(?:_[a-z0-9]+)+(?![\w'\"/=]|\.\w)")
 _SUBJECT = re.compile(
-    r"^[a-z]+(?= is | cannot | has no meaning | \S+ has no meaning| and \S+ are both )|(?<=; )root(?= must be )"
+    r"^[a-z]+(?= is | needs | cannot | has no meaning | \S+ has no meaning| and \S+ are both )|(?<=; )root(?= must be )"
 )
-_VERBS = "another|needs|with|by|set|give|as|raise|lower|smaller|larger|add|or|example"
+_VERBS = "another|needs|with|without|by|set|give|as|raise|lower|smaller|larger|add|or|example"
 _OBJECT = re.compile(rf"(?<= )((?:{_VERBS}) )([a-z]+)(?=$|[;:,)]| or | to | [\d'])")
 
 # argparse's sentences, with the flag or the name of an argument as the first group.

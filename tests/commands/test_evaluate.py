@@ -40,6 +40,12 @@ def test_the_model_of_the_run_is_tested_and_not_the_last_epoch(capsys: pytest.Ca
     assert f"accuracy {summary['kept_acc']:.2f} %" in said
 
 
+def test_the_training_data_as_test_data_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    succeed(*QUICK, "--out", "run")
+    assert main(["evaluate", "run", "--test", "./toy.npz"]) == 0
+    assert "./toy.npz is what the run was trained on: the model may know these labels" in capsys.readouterr().err
+
+
 def test_a_run_without_test_images_is_told_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     with np.load("toy.npz") as arrays:
         np.savez("bare.npz", x_train=arrays["x_train"], y_train=arrays["y_train"])

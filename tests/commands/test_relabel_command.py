@@ -109,3 +109,9 @@ def test_mistakes_are_one_line_and_change_nothing(
 ) -> None:
     Path("taken.csv").write_text("precious")
     assert message in fail(capsys, ["relabel", "photos", *words])
+
+
+def test_a_run_in_the_place_of_the_data_is_named(photos: None, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run/checkpoints").mkdir(exist_ok=True)
+    Path("run/config.yaml").touch()
+    assert "run is a run, not data: dividemix relabel DATA --run run" in fail(capsys, ["relabel", "run"])

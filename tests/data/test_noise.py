@@ -466,7 +466,13 @@ def test_an_unknown_kind_lists_the_known(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"), [("symetric:0.5", "symmetric:0.5"), ("Symmetric", "symmetric:RATE"), ("none:0.5", "none")]
+    ("text", "meant"),
+    [
+        ("symetric:0.5", "symmetric:0.5"),
+        ("Symmetric", "symmetric:RATE"),
+        ("none:0.5", "none"),
+        ("0.2", "symmetric:0.2"),
+    ],
 )
 def test_a_kind_that_is_nearly_known_is_suggested(text: str, meant: str) -> None:
     assert message(text) == f"noise {text!r} is unknown: did you mean {meant}?"

@@ -227,13 +227,12 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
             [["file", "label"], *ROWS],
             {},
             "no column 'path' in its first line, which has 'file', 'label': "
-            "if another column has the paths, name it, for example path_column 'file'; "
-            "a column of texts is named by text_column, the labels of rows by target$",
+            "name the labels of rows by target, a column of texts by text_column, one of paths by path_column$",
         ),
         (
             [["path", "class"], *ROWS],
             {},
-            "no column 'label' .*: if another column has the labels, name it, for example label_column 'class'",
+            "no column 'label' .*: name the column of labels, for example label_column 'class'",
         ),
         ([["path", "path", "label"], *ROWS], {}, "2 columns are called 'path'"),
         ([["path", "label", "split", "split"], *ROWS], {}, "2 columns are called 'split'"),

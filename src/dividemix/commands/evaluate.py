@@ -1,10 +1,13 @@
 """dividemix evaluate: a trained run's accuracy on its test samples, or on other data, and the recall of each class."""
 
 import argparse
+import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dividemix.commands.loaded_run import add_run, load_run
+from dividemix.data.same_file import identity
 from dividemix.errors import InputError
 from dividemix.judging.selection import best_epoch
 from dividemix.planning.job import JOB_FIELDS, Job
@@ -107,6 +110,8 @@ def _evaluate_on(arguments: argparse.Namespace, of_test: dict[str, str]) -> int:
     device = arguments.device or job.settings.device
     model = Model.from_pretrained(arguments.run, device, trust_net=arguments.trust_net)
     source = read_test(model, job)
+    if identity(Path(job.data)) == identity(Path(arguments.test)):
+        warnings.warn(f"{arguments.test} is what the run was trained on: the model may know these labels", stacklevel=2)
     samples, labels = source.test_images, source.test_labels
     assert samples is not None
     assert labels is not None

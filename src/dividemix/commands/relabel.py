@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dividemix.errors import InputError, counted
 from dividemix.meant import or_meant_path
-from dividemix.runs.unfinished import named_run
+from dividemix.runs.unfinished import is_run, named_run
 
 if TYPE_CHECKING:
     from dividemix.relabel.relabel import Relabelled
@@ -55,6 +55,8 @@ def _relabel(arguments: argparse.Namespace) -> int:
     data, file, run = arguments.data, arguments.corrections, arguments.run
     if run is None and arguments.accept_above is not None:
         raise InputError("accept_above accepts suggestions of a run: name the run by --run RUN")
+    if file is None and run is None and is_run(data):
+        raise InputError(f"{data} is a run, not data: dividemix relabel DATA --run {data}")
     if file is None and run is None:
         raise InputError("no decisions: give corrections.csv from the report, or --run RUN for those of its review")
     if arguments.out is not None and arguments.copy_to is not None:

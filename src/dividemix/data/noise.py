@@ -49,11 +49,20 @@ class NoiseSpec:
         return self.kind in (*FILE_KINDS, "human")
 
 
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1
+    except ValueError:
+        return False
+
+
 def parse_noise(text: str) -> NoiseSpec:
     """The specification of "none", KIND:RATE ("symmetric:0.5") or KIND:FILE ("matrix:flips.csv"); else InputError."""
     kind, _, argument = text.partition(":")
     if kind not in KINDS or (kind == "none" and text != "none"):
         near, known = nearest(kind, KINDS), ", ".join(map(_usage, KINDS))
+        if _is_number(text):
+            near, argument = "symmetric", text
         meant = f"{near}:{argument}" if near and near != "none" and argument else _usage(near or "none")
         raise InputError(f"noise {text!r} is unknown: {f'did you mean {meant}?' if near else f'use {known}'}")
     if kind == "none":

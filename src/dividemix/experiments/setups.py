@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dividemix.data.builtin import BUILT_IN
+from dividemix.errors import counted
 from dividemix.planning.job import Job, known_to, own_fields
 from dividemix.planning.plan import make_draft
 from dividemix.planning.presets import find_preset, preset_settings, shared
@@ -45,7 +46,7 @@ def describe(job: Job) -> str:
     images = DATA_NAMES.get(job.data, job.data)
     if job.limit_train:
         images = f"{job.limit_train:,} images of {images}"
-    return f"{images}, {job.settings.net_words}, {job.settings.epochs} epochs"
+    return f"{images}, {job.settings.net_words}, {counted(job.settings.epochs, 'epoch')}"
 
 
 _RATES = {"final_lr", "label_lr"}  # without a value the method fits them to its learning rate and its epochs

@@ -33,12 +33,12 @@ def list_table(
     text = read_text_table(table, {path_column, *with_labels})
     others = [name[:50] for name in text.columns if name not in (path_column, *with_labels)]
     for name, what in ((path_column, "path"), *((name, "label") for name in with_labels)):
-        other = nearest(what, others) or next(iter(others), "NAME")
-        remedy = f"if another column has the {what}s, name it, for example {what}_column {other!r}"
+        other = nearest(what, others)
+        remedy = f"name the column of {what}s, for example {what}_column {other or next(iter(others), 'NAME')!r}"
         if what == "path" and (column := nearest("text", others)):
             remedy = f"if the samples are texts, name their column, for example text_column {column!r}"
-        elif what == "path":
-            remedy += "; a column of texts is named by text_column, the labels of rows by target"
+        elif what == "path" and other is None:
+            remedy = "name the labels of rows by target, a column of texts by text_column, one of paths by path_column"
         text.column(name, remedy if votes is None or what == "path" else "name the columns of the annotators")
     for name in (path_column, *with_labels, TRUE_LABEL, SPLIT):
         if text.columns.count(name) > 1:
