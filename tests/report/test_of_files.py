@@ -1,5 +1,6 @@
 """A page's content and pictures from the files of a run; the oracle is the run itself, with its networks."""
 
+import errno
 import json
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from injected import OPENING, injected, refusing
 from PIL import Image
 from toys import toy_job, trained
 
@@ -44,6 +46,9 @@ def test_it_is_what_the_run_thinks_of_its_labels(run: Run) -> None:
 def test_arrays_are_shown_as_they_were_trained_on(run: Run) -> None:
     content = content_of_files(run.directory.path)
     pictures = run_pictures(run.directory.path, content)
+    refused = pytest.raises(InputError, match="cannot be read: Too many open files")
+    with refused, injected(refusing(Path(run.job.data), 0, errno.EMFILE, OPENING)):  # not: no pictures at all
+        pictures.small(0)
     pixels = run.material.everything.pixels(content.sample_rows)
     assert [pictures.small(i) for i in range(len(pixels))] == [encode(image) for image in pixels]
     assert pictures.files == {}

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import errno
 import io
 import json
 import re
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from injected import OPENING, injected, refusing
 from PIL import Image
 from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_arrays, toy_job, trained, tree
 
@@ -136,7 +138,11 @@ def test_photographs_are_shown_whole_from_their_files_with_a_link(tmp_path: Path
         (photos / name).parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (600, 300), (10 * i, 100, 200)).save(photos / name)
     job = toy_job(tmp_path, data=str(photos), noise="none", image_size=8, batch_size=4)
-    page = shown(trained(tmp_path / "runs" / "one", job).directory.path / "report.html")
+    run = trained(tmp_path / "runs" / "one", job)
+    page = shown(run.directory.path / "report.html")
+    with injected(refusing(photos, 0, errno.EMFILE, OPENING)), pytest.raises(InputError, match="Too many open files"):
+        write_report(run)
+    assert shown(run.directory.path / "report.html") == page
     assert len(page["suspects"]) == 24
     for sample in page["suspects"]:
         kind, _, content = sample["shown"]["small"].partition(",")

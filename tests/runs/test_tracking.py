@@ -1,5 +1,6 @@
 """The logs of a run: the numbers of its epochs under the names of the field, by stand-ins and by the real packages."""
 
+import errno
 import importlib
 import json
 import sys
@@ -9,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from injected import OPENING, injected, refusing
 from toys import epoch_row, settled, toy_job, trained
 from workshop import fail
 
@@ -122,9 +124,26 @@ def test_the_command_line_logs(tmp_path: Path, kept: type[Kept]) -> None:
 def test_a_damaged_record_is_a_new_log(tmp_path: Path, kept: type[Kept]) -> None:
     run = Run.create(tmp_path / "run", toy_job(tmp_path, epochs=2, warmup_epochs=1))
     (tmp_path / "run" / "log.json").write_text("{")
-    with tracking.tracked(run, ("mlflow",)) as epochs:
+    warned = pytest.warns(
+        UserWarning, match=r"log\.json: damaged .*: trackers that it names are not logged to any more"
+    )
+    with warned, tracking.tracked(run, ("mlflow",)) as epochs:
         assert len(list(epochs)) == 2
     assert json.loads((tmp_path / "run" / "log.json").read_text()) == {"mlflow": "new-run"}
+
+
+def test_a_record_that_is_refused_is_not_replaced(tmp_path: Path, kept: type[Kept]) -> None:
+    """The ids in it were lost, and the resumed run had another log."""
+    run = Run.create(tmp_path / "run", toy_job(tmp_path, epochs=2, warmup_epochs=1))
+    record = tmp_path / "run" / "log.json"
+    record.write_text('{"mlflow": "old"}')
+    refused = pytest.raises(InputError, match="log\\.json: cannot be read: Too many open files")
+    with refused, injected(refusing(record, 0, errno.EMFILE, OPENING)), tracking.tracked(run, ("mlflow",)):
+        pass
+    assert record.read_text() == '{"mlflow": "old"}'
+    with tracking.tracked(run) as epochs:
+        assert len(list(epochs)) == 2
+    assert list(kept.logs["old"]) == [1, 2]
 
 
 # The real packages, where they are installed.

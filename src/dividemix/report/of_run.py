@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from dividemix.data.builtin import BUILT_IN
 from dividemix.data.images import ImageLike
 from dividemix.data.originals import originals
 from dividemix.data.table_rows import is_numeric
-from dividemix.errors import InputError, counted
+from dividemix.errors import InputError, counted, is_refusal
 from dividemix.judging.records import EpochRow, RunSummary
 from dividemix.planning.job import JOB_FIELDS, Job
 from dividemix.planning.material import Material
@@ -79,11 +78,16 @@ def _pictures(run: Run) -> Pictures:
         return image
 
     files: Mapping[int, ImageLike] = {}
-    with suppress(InputError, OSError):  # the data is gone: the pixels that were trained on are still known
+    try:
         found = originals(run.job.values())
-        files = matched(found, material.rows, material.paths)
-        if found is None and material.paths is not None and material.kind == "images":
-            files = SameImages(material.paths, pixels)
+    except (InputError, OSError) as error:  # the data is gone: the pixels that were trained on are still known
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if is_refusal(cause) and not isinstance(cause, PermissionError):  # somebody else may make the page
+            raise
+        return Pictures(files, pixels)
+    files = matched(found, material.rows, material.paths)
+    if found is None and material.paths is not None and material.kind == "images":
+        files = SameImages(material.paths, pixels)
     return Pictures(files, pixels)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.originals import originals
 from dividemix.data.readers import read_source
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal
 from dividemix.planning.job import read_settings
 from dividemix.report.content import PageContent
 from dividemix.report.pictures import Pictures, matched
@@ -46,7 +46,9 @@ def _arrays(settings: Mapping[str, Any]) -> Mapping[int, NDArray[np.uint8]]:
     root = settings.get("root")
     try:
         source = read_source(str(settings["data"]), None if root is None else Path(root))
-    except InputError:
+    except InputError as error:
+        if is_refusal(error.__cause__):
+            raise
         return {}
     images = source.train_images
     return _Rows(images, source.rows) if isinstance(images, np.ndarray) and images.ndim == 4 else {}

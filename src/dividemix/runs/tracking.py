@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from dividemix.errors import InputError
+from dividemix.errors import InputError, is_refusal
 from dividemix.judging.records import EpochRow, main_loss
 from dividemix.runs.run import Run
 from dividemix.stored import read_json
@@ -77,10 +77,16 @@ def _begin(trackers: dict[str, Tracker], name: str, run: Run, known: str | None)
 
 
 def _known(path: Path) -> dict[str, str]:
-    """The trackers in log.json, with the id of each; none without that file, or if it is damaged."""
+    """The trackers in log.json, with the id of each; none without that file, or if it is damaged, with a warning.
+
+    Raises InputError if the system refuses to read it: the ids would be replaced.
+    """
     try:
         known = read_json(path / _FILE, dict[str, str]) if (path / _FILE).is_file() else {}
-    except InputError:  # no result depends on it
+    except InputError as error:  # no result depends on it
+        if is_refusal(error.__cause__):
+            raise
+        warnings.warn(f"{error}: trackers that it names are not logged to any more", stacklevel=2)
         return {}
     return {name: value for name, value in known.items() if name in _PACKAGES}
 
