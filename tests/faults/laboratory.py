@@ -31,6 +31,9 @@ os.environ["DIVIDEMIX_CACHE"] = "cache"  # in the folder of each attempt
 import torch  # noqa: E402
 
 torch.set_num_threads(1)  # before anything computes: a forked child has no other thread
+if hasattr(os, "sched_getaffinity"):  # env.json has the number of cores: others may change it while this runs
+    _CORES = os.sched_getaffinity(0)
+    os.sched_getaffinity = lambda _: _CORES
 
 from crowds import crowds  # noqa: E402
 from damage import mutations  # noqa: E402

@@ -1,4 +1,4 @@
-"""Small inputs of every kind of samples: rows, texts, vectors, shards, votes; and the commands that train on them."""
+"""Small inputs of every kind of samples: folders, rows, texts, vectors, shards, votes; and how to train on them."""
 
 import csv
 import io
@@ -26,6 +26,7 @@ _LINEAR = ["--method", "cross_entropy", "--epochs", "2", "--batch_size", "8", *_
 ROWS = ["rows.csv", "--target", "label", "--learner", "extra_trees", "--num_trees", "3", "--epochs", "2", *_DEVICE]
 TEXTS = ["texts.csv", "--text_column", "text", *_LINEAR]
 VECTORS = ["vectors.npy", "--labels", "labels.npy", "--method", "robust_vectors", "--epochs", "3", *_DEVICE]
+FOLDER = ["classes", *_IMAGES]
 TAR = ["shards", *_IMAGES]
 PARQUET = ["tables", *_IMAGES]
 VOTES = ["votes.csv", "--annotators", "anna,ben,carl", *_IMAGES]
@@ -76,6 +77,12 @@ def save_vectors(folder: Path) -> None:
     np.save(folder / "labels.npy", np.arange(NUM) % 3)
 
 
+def save_folder(folder: Path) -> None:
+    """A folder with a subfolder of images for each class."""
+    names = [f"classes/{label}/{number}.{'jpg' if number % 4 else 'png'}" for number, label in enumerate(_labels())]
+    save_images(folder, small_images(12), names[:12])
+
+
 def save_tar(folder: Path) -> None:
     """A folder of two .tar shards."""
     write_shards(folder / "shards", NUM, 2)
@@ -119,6 +126,7 @@ SAMPLES = {
     "rows": Samples(save_rows, ROWS),
     "texts": Samples(save_texts, TEXTS),
     "vectors": Samples(save_vectors, VECTORS),
+    "folder": Samples(save_folder, FOLDER),
     "tar shards": Samples(save_tar, TAR),
     "parquet shards": Samples(save_tables, PARQUET),
     "votes": Samples(save_votes, VOTES),
