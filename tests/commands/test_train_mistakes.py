@@ -228,6 +228,11 @@ BESIDES_THE_RUN = [
     ["--noise", "human:worst"],
     ["--noise", "open_set:0.3:nowhere"],
     ["--labels", "nowhere.npy"],
+    ["--test_labels", "nowhere.npy"],
+    ["--test_labels", "toy.npz"],
+    ["--test", "nowhere"],
+    ["--target", "label", "--test", "empty"],
+    ["--text_column", "text", "--test", "empty"],
     ["--root", "nowhere"],
     ["--image_root", "nowhere"],
     ["--image_size", "32"],
@@ -248,6 +253,7 @@ def test_a_run_that_exists_hides_no_other_mistake(
     """The user removed the run, and only then read what else was wrong. The oracle is the same without the run."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "config.yaml").write_text("data: toy.npz")
+    (tmp_path / "empty").mkdir()
     command = ["train", "toy.npz", "--preset", preset, *words]
     assert fail(capsys, [*command, "--out", "run"]) == fail(capsys, [*command, "--out", "new"])
     assert "run has a run already" in fail(capsys, ["train", "toy.npz", "--preset", preset, "--out", "run"])

@@ -79,7 +79,7 @@ def test_a_program_that_was_exported_takes_a_number_for_each_column(table: Path)
 
 def test_mistakes_are_one_line(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no column 'lable'" in fail(capsys, ["train", "table.csv", "--target", "lable"])
-    assert "has no meaning without target" in fail(capsys, ["train", "table.csv", "--numeric", "size"])
+    assert "has no meaning without --target" in fail(capsys, ["train", "table.csv", "--numeric", "size"])
     both = ["train", "table.csv", "--target", "label", "--text_column", "name"]
     assert "text_column are both given" in fail(capsys, both)
     assert "'colour' is numeric, but has" in fail(

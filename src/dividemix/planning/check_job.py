@@ -9,6 +9,8 @@ from dividemix.data.builtin import BUILT_IN
 from dividemix.data.human_labels import check_variant
 from dividemix.data.noise import parse_noise
 from dividemix.data.readers import check_exists
+from dividemix.data.readers.column_files import ROW_FILES
+from dividemix.data.readers.text_rows import TEXT_FILES
 from dividemix.errors import InputError
 from dividemix.foreign import TFIDF
 from dividemix.planning.job import Job
@@ -18,6 +20,7 @@ from dividemix.planning.reading import check_reading
 def check_job(job: Job) -> None:
     """Raise InputError if a file is missing, or a setting has a value that no data would suit."""
     check_reading(job)
+    _check_test(job)
     _check_noise(job)
     if job.weights is not None and not Path(job.weights).is_file():
         raise InputError(f"weights is {job.weights!r}: no such file")
@@ -31,6 +34,19 @@ def check_job(job: Job) -> None:
     if not job.finetune:  # otherwise the net is chosen by the encoder
         find_factory(job.settings.net)
     checked_device(job)
+
+
+def _check_test(job: Job) -> None:
+    """Raise InputError for a file of labels, or a test set, that cannot belong to the data."""
+    for name in ("labels", "test_labels"):
+        file = getattr(job, name)
+        if file is not None and not Path(file).is_file():
+            raise InputError(f"{name} is {file!r}: no such file")
+    if job.test_labels is not None and (job.test is None or Path(job.test).suffix.lower() != ".npy"):
+        raise InputError(f"test_labels {job.test_labels} has no meaning unless test is an .npy file: leave it out")
+    for column, files in (("target", ROW_FILES), ("text_column", TEXT_FILES)):
+        if getattr(job, column) is not None and job.test is not None and Path(job.test).suffix.lower() not in files:
+            raise InputError(f"test is {job.test!r}: {column} is given, so it must be a {', '.join(files)} file")
 
 
 def _check_noise(job: Job) -> None:
