@@ -47,7 +47,8 @@ def the_line(error: str, before: dict[str, Any]) -> str:
 
 
 def tree_here() -> dict[str, Any]:
-    """Every path below the working directory with its content."""
+    """Every path below the working directory with its content; in a checkout these would be gigabytes."""
+    assert not Path("pyproject.toml").exists(), "work in a folder of the test's own: monkeypatch.chdir(tmp_path)"
     return tree(Path())
 
 

@@ -124,6 +124,7 @@ def test_without_slurm_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None
         cluster.require_cluster()
 
 
+@pytest.mark.usefixtures("workshop")
 def test_flags_of_a_cluster_need_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert "gpus is for a cluster" in fail(capsys, ["sweep", "fashion", "--vary", "lr=0.1", "--gpus", "1"])
 

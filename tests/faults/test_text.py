@@ -53,8 +53,11 @@ def test_text_that_no_file_can_store_is_refused_when_it_is_read(
     assert f"toy.npz: {name}: has text that is not valid Unicode" in fail(capsys, ["train", *QUICK])
 
 
-def test_half_a_character_is_no_name_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_half_a_character_is_no_name_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The laboratory found it: a traceback after the data was read."""
+    monkeypatch.chdir(tmp_path)
     words = ["train", str(save_toy(tmp_path)), *QUICK[1:], "--out", HALF]
     assert "out is 'b\\ud800': it must be a path" in fail(capsys, words)
 

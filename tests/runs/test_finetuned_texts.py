@@ -81,7 +81,10 @@ def test_a_stopped_run_continues_to_the_same_bits(run: Path, tmp_path: Path) -> 
     assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
 
 
-def test_what_cannot_be_fine_tuned_is_one_line(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_fine_tuned_is_one_line(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     words = ["train", str(run.parent / "news.csv"), "--text_column=text", "--label_column=topic", "--finetune=true"]
     for encoder in ([], ["--encoder=tfidf"], ["--encoder=timm:resnet18"], ["--encoder=transformers:"]):
         message = fail(capsys, [*words, *encoder, f"--out={tmp_path / 'new'}"])

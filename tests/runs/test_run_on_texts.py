@@ -93,9 +93,10 @@ def test_a_file_of_blank_texts_is_one_line(
 
 
 def test_decisions_and_sure_suggestions_correct_the_table(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The columns are those of the run; the oracle is label_issues.csv."""
+    monkeypatch.chdir(tmp_path)
     data, out, decided = run.parent / "news.csv", tmp_path / "out.csv", tmp_path / "corrections.csv"
     with (run / "label_issues.csv").open() as file:
         *rows, last = csv.DictReader(file)  # the last is the least suspicious
