@@ -64,7 +64,7 @@ def is_refusal(error: BaseException | None) -> bool:
 def refused(where: object, error: BaseException) -> InputError:
     """The error to raise if the system refuses to read a part of the data: what it says, and what to do."""
     number = errno.ENOMEM if isinstance(error, MemoryError) else getattr(error, "errno", None)
-    words = getattr(error, "strerror", None) or (os.strerror(number) if number else " ".join(str(error).split()))
+    words = os.strerror(number) if number else " ".join(str(error).split()) or type(error).__name__
     remedy = _REMEDIES.get(number or 0, "check the disk, or leave it out of the data")
     return InputError(f"{where}: cannot be read: {words}: {remedy}")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dividemix.data.images import image_suffixes
 from dividemix.data.same_file import identity
-from dividemix.errors import refused
+from dividemix.errors import is_refusal, refused
 
 
 def walk(folder: Path, data: Path) -> Iterator[tuple[Path, str]]:
@@ -37,7 +37,19 @@ def walk(folder: Path, data: Path) -> Iterator[tuple[Path, str]]:
             below = [path for path in below if not path.is_symlink()]
             yield from ((path, "a folder, not an image") for path in below if path.suffix.lower() in image_suffixes())
             folders[:] = [path.name for path in below if identity(path) not in read]
-            yield from ((Path(top, name), "") for name in names if not name.startswith("."))
+            for path in (Path(top, name) for name in names if not name.startswith(".")):
+                _check_link(path)
+                yield path, ""
+
+
+def _check_link(path: Path) -> None:
+    """Raise InputError if a link may lead to a folder, but the system does not say."""
+    if path.suffix.lower() not in image_suffixes() and path.is_symlink():
+        try:
+            path.stat()
+        except OSError as error:
+            if is_refusal(error):
+                raise refused(path, error) from error
 
 
 def _is_around(link: Path, folder: Path) -> bool:

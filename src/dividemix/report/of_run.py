@@ -81,8 +81,7 @@ def _pictures(run: Run) -> Pictures:
     try:
         found = originals(run.job.values())
     except (InputError, OSError) as error:  # the data is gone: the pixels that were trained on are still known
-        cause = error if isinstance(error, OSError) else error.__cause__
-        if is_refusal(cause) and not isinstance(cause, PermissionError):  # somebody else may make the page
+        if is_refusal(error) or is_refusal(error.__cause__):
             raise
         return Pictures(files, pixels)
     files = matched(found, material.rows, material.paths)

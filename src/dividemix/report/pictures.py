@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dividemix.data.images import ImageLike, UnreadableImage, read_image
 from dividemix.data.originals import Originals
-from dividemix.errors import InputError
 from dividemix.report.thumbnails import LARGE, SMALL, encode, encode_file
 
 
@@ -24,7 +23,7 @@ class Pictures:
     pixels: Callable[[int], NDArray[np.uint8] | None]
 
     def small(self, i: int) -> bytes:
-        """A thumbnail of sample i as a WebP file; b"" if it has no picture."""
+        """A thumbnail of sample i as a WebP file; b"" if it has no picture; InputError if its file is refused."""
         return self._encoded(i, SMALL)
 
     def large(self, i: int) -> bytes:
@@ -37,9 +36,6 @@ class Pictures:
                 return encode_file(self.files[i], longest)
             except UnreadableImage:  # damaged or gone since the training
                 pass
-            except InputError as error:
-                if not isinstance(error.__cause__, PermissionError):  # the page may be made by somebody else
-                    raise
         pixels = self.pixels(i)
         return b"" if pixels is None else encode(pixels, longest)
 
