@@ -30,6 +30,7 @@ INTEGERS = {  # field: smallest allowed
     "balanced_batches": 0,
     "seed": 0,
 }
+HIGHEST = {"num_views": 1000}  # the highest allowed integer, where there is one
 ABOVE_ZERO = ("lr", "temperature", "alpha")
 FROM_ZERO = ("weight_decay", "lambda_u", "lambda_r", "noise_std")
 ZERO_TO_ONE = ("momentum", "clean_threshold", "keep_all_up_to")
@@ -109,8 +110,11 @@ def test_it_is_frozen_and_keyword_only() -> None:
 def test_integers(name: str, low: int) -> None:
     # Warm-up must fit into the epochs, so those two go together.
     around = {"warmup_epochs": {"epochs": 10**9}, "epochs": {"warmup_epochs": 1}}.get(name, {})
-    for value in (low, low + 1, 10**6):
+    high = HIGHEST.get(name, 10**6)
+    for value in (low, low + 1, high):
         assert getattr(made(**{name: value, **around}), name) == value
+    if name in HIGHEST:
+        assert_refused(name, high + 1)
     for bad in (low - 1, -(10**9), 1.0, 2.5, True, "1", None, [1], math.nan, math.inf):
         assert_refused(name, bad)
 

@@ -117,7 +117,8 @@ def test_places_are_settings() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"learning_rate": 1}, "unknown setting 'learning_rate': the settings are data, .*lambda_u"),
+        ({"learning_rate": 1}, r"unknown setting 'learning_rate': did you mean lr\?"),
+        ({"warmth": 1}, "unknown setting 'warmth': the settings are data, .*lambda_u"),
         ({"config": {}}, "unknown setting 'config'"),
         ({5: 1}, "unknown setting 5"),
         ({"data": None}, "data is None"),

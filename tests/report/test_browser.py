@@ -384,7 +384,7 @@ def test_a_clean_validation_set_is_not_called_noisy(browser: Any, open_page: Cal
     content = invented_content(np.arange(200) % 2, ("a", "b"))
     rows = [dict(row) | ({"val_is_clean": True} if clean else {}) for row in content.rows]
     open_page(dataclasses.replace(content, rows=rows, choices=[]), lambda i: None)
-    browser.find_element(By.CSS_SELECTOR, "#training .numbers summary").click()
+    browser.execute_script("document.querySelector('#training .numbers').open = true")
     said = [browser.find_element(By.ID, name).text.lower() for name in ("overview", "training")]
     for noisy, right in (
         ("agreement with labels held out", "accuracy on clean validation images"),
