@@ -71,10 +71,10 @@ def read_bytes(path: Path, limit: int) -> bytes:
             about = os.fstat(file.fileno())
             # Python takes memory for all that is asked for. A pipe does not know its size.
             size = about.st_size if stat.S_ISREG(about.st_mode) else limit
-            content = file.read(min(size, limit) + 1)
+            content = file.read(size + 1) if size <= limit else b""
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
-    if len(content) > limit:
+    if max(size, len(content)) > limit:
         raise InputError(f"{path}: larger than {limit / 1e6:,.0f} MB, which no such file is")
     return content
 

@@ -212,6 +212,17 @@ def test_a_damaged_part_is_thrown_away(archive: Archive, root: Path, part: bytes
     complete(root)
 
 
+@pytest.mark.parametrize("victim", [b"precious", CONTENT[:500_000], CONTENT + b"x"])
+def test_a_link_in_the_place_of_a_download_is_not_followed(archive: Archive, root: Path, victim: bytes) -> None:
+    root.mkdir()
+    (root / "victim").write_bytes(victim)
+    (root / PART).symlink_to("victim")
+    fetch(archive, root)
+    assert (root / "victim").read_bytes() == victim
+    (root / "victim").unlink()
+    complete(root)
+
+
 @pytest.mark.parametrize("content", [b"<html>Log in first</html>", CONTENT + b"x"])
 def test_a_file_of_another_size_is_not_downloaded(site: Site, archive: Archive, root: Path, content: bytes) -> None:
     cut(site, archive, root, 500_000)

@@ -345,6 +345,11 @@ def test_what_is_no_noise_file_is_refused(noise_file: Path, content: bytes) -> N
     assert str(noise_file) in message(f"file:{noise_file}", true_labels=TRUE[:100])
 
 
+def test_a_file_of_a_terabyte_is_refused_before_it_is_read(noise_file: Path) -> None:
+    os.truncate(noise_file, 10**12)  # which takes no space on the disk
+    assert f"{noise_file}: larger than" in message(f"file:{noise_file}", true_labels=TRUE[:100])
+
+
 def test_every_truncation_is_noticed(noise_file: Path) -> None:
     whole = noise_file.read_bytes()
     for length in range(0, len(whole) - 2, 7):  # the last two bytes: closing brace, newline

@@ -129,6 +129,15 @@ os.write(2, b"dividemix: warning: no label is kept \\xff\\nepoch 1/2  train  tes
     assert (tmp_path / "only.log").read_bytes().endswith(b"test 50 %\n")
 
 
+def test_a_link_in_the_place_of_the_log_is_not_followed(tmp_path: Path, program: Program) -> None:
+    program("print('printed', flush=True)")
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "only.log").symlink_to(tmp_path / "victim")
+    train(toy.toy_run("only"), folder=tmp_path)
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert (tmp_path / "only.log").read_text() == "printed\n"
+
+
 @pytest.mark.parametrize(
     ("code", "error"),
     [

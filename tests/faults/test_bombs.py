@@ -1,9 +1,11 @@
 """Small files, and settings, that ask for gigabytes: refused in one line before memory is taken.
 
-Oracle: the most memory that a process ever had (getrusage), of a child that does nothing else.
+Oracle: the most memory that a process ever had (VmHWM), of a child that does nothing else. getrusage will not do: its
+figure for a child begins with the memory of the parent, and hides whatever takes less.
 """
 
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -32,8 +34,8 @@ from dividemix.model.text_input import TextInput
 from dividemix.planning.prepare import prepare
 
 MEGABYTES = """
-import resource, sys
-def used(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+import re, sys
+def used(): return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024
 {imports}
 before = used()
 try:
@@ -62,6 +64,16 @@ def grey_png(side: int, depth: int) -> bytes:
     packed = b"".join([packer.compress(row) for _ in range(side)]) + packer.flush()
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, depth, 0, 0, 0, 0))
     return b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+
+
+def test_a_file_over_its_limit_takes_no_memory(tmp_path: Path) -> None:
+    """Row 5: as much as the limit was read, 1 GB of metrics.jsonl, of a file that takes no space on the disk."""
+    (tmp_path / "sparse").touch()
+    os.truncate(tmp_path / "sparse", 10**12)
+    imports = "from pathlib import Path; from dividemix.stored import read_bytes"
+    said, size = megabytes(imports, "read_bytes(Path(sys.argv[1]), 2**28)", str(tmp_path / "sparse"))
+    assert "larger than 268 MB" in said
+    assert size < 50
 
 
 @pytest.mark.slow

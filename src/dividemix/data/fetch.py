@@ -62,6 +62,8 @@ def fetch(
 
 def _download(archive: Archive, url: str, part: Path, progress: Progress) -> None:
     """Append the missing bytes of the archive to `part`."""
+    if part.is_symlink():  # not of an earlier download: what it leads to must not change
+        part.unlink()
     done = part.stat().st_size if part.exists() else 0
     if done >= archive.size:
         return  # the checksum decides

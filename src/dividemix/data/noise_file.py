@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dividemix import atomic
-from dividemix.errors import InputError
+from dividemix.errors import InputError, advised
+from dividemix.stored import MAX_BYTES, parse_json, read_bytes
 
 Labels = NDArray[np.int64]
 FORMAT_VERSION = 1
@@ -71,13 +72,9 @@ def load_noise(path: Path, true_labels: Labels, *, num_classes: int) -> NoisyLab
     """Load what `save_noise` wrote for these true labels (N,); InputError if it is damaged, or for other data."""
     where = f"noise file {path}"
     try:
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is damaged: not valid JSON; make it again") from error
-    if not isinstance(content, dict):
-        raise InputError(f"{where} is not a noise file: must be a JSON object")
+        content = parse_json(read_bytes(path, MAX_BYTES), dict[str, Any], where)
+    except InputError as error:
+        raise advised(error, "make it again") from error.__cause__
     version = content.get("format_version")
     if version != FORMAT_VERSION:
         raise InputError(f"{where}: format_version is {version!r}: must be {FORMAT_VERSION}; make the file again")

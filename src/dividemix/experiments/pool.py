@@ -64,7 +64,8 @@ class _Training(Followed):
 
     def __init__(self, run: PlannedRun, folder: Path, num_threads: int):
         super().__init__(run, folder)
-        with self.log.open("wb") as file:
+        self.log.unlink(missing_ok=True)  # if it is a link, what it leads to must not change
+        with self.log.open("xb") as file:
             self.process = subprocess.Popen(
                 training_command([sys.executable], run, folder),
                 stdin=subprocess.DEVNULL,
