@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dividemix.data import originals as originals_module
-from dividemix.data import readers
 from dividemix.data.originals import originals
 from dividemix.errors import InputError
 
@@ -42,10 +40,6 @@ def test_of_a_parquet_table_the_content(tmp_path: Path) -> None:
     found = originals({"data": str(tmp_path / "t.parquet")})
     assert found is not None
     assert (found.names, dict(found)) == ({0: "row 0", 1: "row 1"}, {0: b"1", 1: b"2"})
-
-
-def test_every_table_that_is_trained_on_has_originals() -> None:
-    assert originals_module._TABLES == readers._TABLES
 
 
 def test_arrays_have_none(tmp_path: Path) -> None:

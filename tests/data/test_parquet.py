@@ -14,6 +14,7 @@ from pictures import encoded, pixels, write_png
 from dividemix.data.readers import read_source
 from dividemix.data.readers.column_files import read_columns
 from dividemix.data.readers.parquet import list_parquet
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.readers.text_rows import texts_of
 from dividemix.data.source import Skipped, Source
 from dividemix.errors import InputError
@@ -95,7 +96,9 @@ def test_columns_splits_and_true_labels(tmp_path: Path) -> None:
         "true_label": [1, 1, 0, 0, None],
         "split": ["train"] * 4 + ["test"],
     }
-    source = read_source(write(tmp_path / "a.parquet", columns), path_column="x", label_column="y")
+    source = read_source(
+        write(tmp_path / "a.parquet", columns), columns=TableColumns(path_column="x", label_column="y")
+    )
     check(source, ["0", "1", "0", "1"])
     assert source.true_labels is not None
     assert source.test_labels is not None

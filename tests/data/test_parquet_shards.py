@@ -13,6 +13,7 @@ from pictures import encoded, pixels
 from dividemix.data.cache_folder import cache_folder
 from dividemix.data.image_files import ImageFiles, fingerprint
 from dividemix.data.readers import read_source
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.errors import InputError
 
 ARRAY = np.stack([pixels(number) for number in range(12)])
@@ -99,7 +100,7 @@ def test_names_of_columns_and_true_labels(tmp_path: Path) -> None:
         contents = [encoded(pixels(number)) for number in range(6 * shard, 6 * shard + 6)]
         table = {"content": contents, "word": ["x", "y"] * 3, "true_label": ["y", "x"] * 3}
         pq.write_table(pa.table(table), tmp_path / f"{shard}.parquet")
-    source = read_source(str(tmp_path), path_column="content", label_column="word")
+    source = read_source(str(tmp_path), columns=TableColumns(path_column="content", label_column="word"))
     np.testing.assert_array_equal(source.train_images, ARRAY)
     assert source.true_labels is not None
     assert source.true_labels.tolist() == [1, 0] * 6

@@ -15,6 +15,7 @@ from dividemix.data.column_types import RowColumns
 from dividemix.data.readers import read_source
 from dividemix.data.readers.column_files import read_columns
 from dividemix.data.readers.row_table import read_row_table, rows_like
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.source import Source
 from dividemix.data.table_rows import is_numeric, rows_fingerprint
 from dividemix.errors import InputError
@@ -124,7 +125,9 @@ def test_rows_are_the_same_data_wherever_minus_zero_or_nan_come_from(tmp_path: P
 def test_a_test_table_has_the_types_of_the_training_table(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text(TABLE)
     (tmp_path / "test.csv").write_text("town,age,risk\n7,8,low\n9,,high\n")
-    source = read_source(str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"), row_columns=named(drop="id"))
+    source = read_source(
+        str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"), columns=TableColumns(rows=named(drop="id"))
+    )
     assert source.test_images is not None
     assert source.test_images["town"].tolist() == ["7", "9"]  # a category, though it looks like a number
 
@@ -208,4 +211,4 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     """Opening it would wait for a writer, without end; so would a device that never ends."""
     os.mkfifo(tmp_path / "table.csv")
     with pytest.raises(InputError, match="not a file or folder"):
-        read_source(str(tmp_path / "table.csv"), row_columns=named())
+        read_source(str(tmp_path / "table.csv"), columns=TableColumns(rows=named()))

@@ -16,6 +16,7 @@ from dividemix.data.cache_folder import cache_folder
 from dividemix.data.image_files import ImageFiles, fingerprint
 from dividemix.data.readers import read_source
 from dividemix.data.readers.shard_sets import expanded, find_shards
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.source import Source
 from dividemix.errors import DamagedCacheWarning, InputError
 
@@ -96,7 +97,7 @@ def test_json_has_label_and_true_label_and_a_file_names_the_classes(tmp_path: Pa
 
     write_tar(tmp_path / "a.tar", [file for number in range(6) for file in files(number)])
     (tmp_path / "classes.txt").write_text("cat\ndog\n")
-    source = read_source(str(tmp_path), label_column="kind")
+    source = read_source(str(tmp_path), columns=TableColumns(label_column="kind"))
     assert source.classes == ("cat", "dog")
     assert source.train_labels.tolist() == [0, 1] * 3
     assert source.true_labels is not None

@@ -11,6 +11,7 @@ import pytest
 from pictures import encoded, pixels, write_png
 
 from dividemix.data.readers import read_source
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.source import Skipped, Source
 from dividemix.errors import InputError
 
@@ -33,7 +34,8 @@ def text(rows: list[list[str]], **options: Any) -> str:
 
 def read(folder: Path, rows: list[list[str]], **options: Any) -> Source:
     (folder / "data.csv").write_bytes(text(rows).encode())
-    return read_source(str(folder / "data.csv"), **options)
+    columns = {name: options.pop(name) for name in ("path_column", "label_column", "image_root") if name in options}
+    return read_source(str(folder / "data.csv"), columns=TableColumns(**columns), **options)
 
 
 def check(

@@ -13,6 +13,7 @@ from dividemix.data.mapped import map_npy
 from dividemix.data.readers import npz as npz_reader
 from dividemix.data.readers import read_source
 from dividemix.data.readers.arrays import read_arrays
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.source import Source
 from dividemix.data.vectors import vectors_fingerprint
 from dividemix.errors import InputError
@@ -199,8 +200,9 @@ def mistakes(folder: Path) -> list[tuple[dict[str, Any], str]]:
 def test_each_mistake_in_a_file_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for arguments, message in mistakes(tmp_path):
+        columns = TableColumns.of({name: arguments.pop(name) for name in [*arguments] if name.endswith("_column")})
         with pytest.raises(InputError, match=message) as caught:
-            read_source(**arguments)
+            read_source(**arguments, columns=columns)
         assert "\n" not in str(caught.value)
 
 

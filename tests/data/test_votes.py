@@ -11,6 +11,7 @@ from pictures import write_png
 from dividemix.data.originals import originals
 from dividemix.data.readers import read_source
 from dividemix.data.readers.arrays import read_arrays
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.source import Source
 from dividemix.data.votes import consensus
 from dividemix.errors import InputError
@@ -69,17 +70,20 @@ def check(source: Source) -> None:
 
 
 def test_a_column_for_each_annotator(wide: str) -> None:
-    check(read_source(wide, annotators="anna, ben,carl"))
+    check(read_source(wide, columns=TableColumns.of({"annotators": "anna, ben,carl"})))
 
 
 def test_a_row_for_each_vote(long: str) -> None:
-    source = read_source(long, annotator_column="worker")
+    source = read_source(long, columns=TableColumns.of({"annotator_column": "worker"}))
     check(source)
     assert source.num_given == 10
 
 
 def test_both_layouts_say_the_same(wide: str, long: str) -> None:
-    one, other = read_source(wide, annotators="anna,ben,carl"), read_source(long, annotator_column="worker")
+    one, other = (
+        read_source(wide, columns=TableColumns.of({"annotators": "anna,ben,carl"})),
+        read_source(long, columns=TableColumns.of({"annotator_column": "worker"})),
+    )
     assert one.votes is not None
     assert other.votes is not None
     assert one.paths is not None
@@ -97,17 +101,21 @@ def test_votes_in_a_parquet_file(wide: str, long: str, layout: str) -> None:
         rows = [{name: value or None for name, value in row.items()} for row in csv.DictReader(file)]
     path = Path(wide).with_name("votes.parquet")
     parquet.write_table(arrow.Table.from_pylist(rows), path)
-    check(read_source(str(path), **({"annotators": "anna,ben,carl"} if layout == "wide" else ANNOTATOR)))
+    check(
+        read_source(
+            str(path), columns=TableColumns.of({"annotators": "anna,ben,carl"} if layout == "wide" else ANNOTATOR)
+        )
+    )
     if layout == "wide":
         with pytest.raises(InputError, match=r"no column 'none', it has 'path', .*annotators or annotator_column"):
-            read_source(str(path), annotators="anna,none")
+            read_source(str(path), columns=TableColumns.of({"annotators": "anna,none"}))
 
 
 def test_the_files_of_voted_samples_are_found_again(wide: str, long: str) -> None:
     """As the page does, by the settings of the run: a row of many votes is still one sample."""
     layouts: list[tuple[str, dict[str, Any]]] = [(wide, {"annotators": "anna,ben,carl"}), (long, ANNOTATOR)]
     for data, settings in layouts:
-        source = read_source(data, **settings)
+        source = read_source(data, columns=TableColumns.of(settings))
         found = originals({"data": data} | settings)
         assert found is not None
         assert source.paths is not None
@@ -142,14 +150,14 @@ def test_the_later_vote_of_an_annotator_counts(tmp_path: Path) -> None:
     for number in range(2):
         write_png(tmp_path / f"{number}.png", number)
     rows = [["path", "label", "who"], *(["0.png", label, "x"] for label in "aab"), ["1.png", "a", "x"]]
-    source = read_source(write(tmp_path / "t.csv", rows), annotator_column="who")
+    source = read_source(write(tmp_path / "t.csv", rows), columns=TableColumns.of({"annotator_column": "who"}))
     assert source.votes is not None
     assert [source.votes.counted(number) for number in range(2)] == ["b 1", "a 1"]
 
 
 def test_votes_go_with_their_samples(wide: str) -> None:
     Path(wide).with_name("3.png").write_bytes(b"damaged")
-    source = read_source(wide, annotators="anna,ben,carl")
+    source = read_source(wide, columns=TableColumns.of({"annotators": "anna,ben,carl"}))
     assert source.votes is not None
     assert source.paths is not None
     assert source.votes.counted(source.paths.index("6.png")) == "cat 2, dog 1"
@@ -185,14 +193,14 @@ def test_accuracy_of_annotators() -> None:
 )
 def test_columns_that_make_no_sense(wide: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        read_source(wide, **options)
+        read_source(wide, columns=TableColumns.of(options))
 
 
 def test_votes_are_for_tables(tmp_path: Path) -> None:
     (tmp_path / "boxes.json").write_text("{}")
     for data in ("fashion", str(tmp_path / "boxes.json")):
         with pytest.raises(InputError, match="annotators has no meaning for "):
-            read_source(data, annotators="a,b")
+            read_source(data, columns=TableColumns.of({"annotators": "a,b"}))
 
 
 @pytest.mark.parametrize(

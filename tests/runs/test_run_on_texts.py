@@ -11,6 +11,7 @@ from workshop import fail
 
 from dividemix.cli import main
 from dividemix.data.readers import read_source
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.readers.text_rows import texts_of
 from dividemix.errors import InputError
 from dividemix.model.model import Model
@@ -161,7 +162,7 @@ def test_wrong_labels_of_few_texts_are_found(tmp_path: Path) -> None:
 def test_a_text_with_a_comma_that_is_not_quoted_is_skipped_and_listed(tmp_path: Path) -> None:
     rows = ["text,label", "good film,pos", "bad film,neg", "slow, but fine,pos", "fine,pos", "poor,neg"]
     (tmp_path / "a.csv").write_text("\n".join(rows))
-    source = read_source(str(tmp_path / "a.csv"), text_column="text")
+    source = read_source(str(tmp_path / "a.csv"), columns=TableColumns(text_column="text"))
     assert source.classes == ("neg", "pos")
     assert [(one.path, one.reason.partition(":")[0]) for one in source.skipped] == [
         ("line 4", "3 fields, the header has 2")
@@ -174,7 +175,7 @@ def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
         "\n".join(json.dumps({"t": text, "label": str(i % 2)}, ensure_ascii=False) for i, text in enumerate(texts)),
         encoding="utf-8-sig",
     )
-    assert read_source(str(tmp_path / "a.jsonl"), text_column="t").train_images.tolist() == texts  # type: ignore[union-attr]
+    assert read_source(str(tmp_path / "a.jsonl"), columns=TableColumns(text_column="t")).train_images.tolist() == texts  # type: ignore[union-attr]
     (tmp_path / "a.txt").write_text("\n".join(texts) + "\n")
     assert texts_of(tmp_path / "a.txt", None) == texts
 
@@ -199,8 +200,8 @@ def test_all_kinds_of_tables_give_the_same(extension: str, tmp_path: Path) -> No
         parquet = pytest.importorskip("pyarrow.parquet")
         arrow = pytest.importorskip("pyarrow")
         parquet.write_table(arrow.Table.from_pylist(rows), table)
-    expected = read_source(str(tmp_path / "news.csv"), text_column="text", label_column="topic")
-    found = read_source(str(table), text_column="text", label_column="topic")
+    expected = read_source(str(tmp_path / "news.csv"), columns=TableColumns(text_column="text", label_column="topic"))
+    found = read_source(str(table), columns=TableColumns(text_column="text", label_column="topic"))
     assert found.train_images.tolist() == expected.train_images.tolist()  # type: ignore[union-attr]
     assert found.classes == expected.classes
     np.testing.assert_array_equal(found.train_labels, expected.train_labels)

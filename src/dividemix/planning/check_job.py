@@ -8,8 +8,8 @@ from pathlib import Path
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.human_labels import check_variant
 from dividemix.data.noise import parse_noise
-from dividemix.data.readers import check_exists
 from dividemix.data.readers.column_files import ROW_FILES
+from dividemix.data.readers.paths import check_exists
 from dividemix.data.readers.text_rows import TEXT_FILES
 from dividemix.errors import InputError
 from dividemix.foreign import TFIDF

@@ -261,9 +261,7 @@ def _read_trusted(job: Job, source: Source) -> Labelled | None:
         raise InputError("trusted cannot be used with an encoder yet: encode both yourself, and train on the vectors")
     bare = dataclasses.replace(source, test_images=None, test_labels=None)
     try:
-        whole = with_samples_of(
-            bare, job.trusted, features_column=job.features_column, memory_gb=job.memory_gb, **columns_of(job)
-        )
+        whole = with_samples_of(bare, job.trusted, columns=columns_of(job), memory_gb=job.memory_gb)
     except InputError as error:
         raise InputError(f"trusted is {job.trusted!r}: {str(error).removeprefix(f'{job.trusted!r}: ')}") from error
     assert whole.test_images is not None

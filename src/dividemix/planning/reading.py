@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import LARGE
-from dividemix.data.readers import check_exists, is_table, source_reader
+from dividemix.data.readers import source_reader
+from dividemix.data.readers.paths import check_exists, is_table
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.source import Source
 from dividemix.errors import InputError
 from dividemix.foreign import TFIDF
@@ -29,29 +29,16 @@ def data_reader(job: Job, large_size: int) -> Callable[[], Source]:
     return source_reader(
         job.data,
         None if job.root is None else Path(job.root),
+        columns=columns_of(job),
+        labels=job.labels,
         test=job.test,
+        test_labels=job.test_labels,
         image_size=None if job.encoder_name not in (None, TFIDF) else job.image_size,
         large_size=large_size,
-        features_column=job.features_column,
-        text_column=job.text_column,
-        row_columns=row_columns_of(job),
-        labels=job.labels,
-        test_labels=job.test_labels,
         memory_gb=job.memory_gb,
-        annotators=job.annotators,
-        annotator_column=job.annotator_column,
-        **columns_of(job),
     )
 
 
-def row_columns_of(job: Job) -> RowColumns | None:
-    """The columns of a table whose rows are the samples; None if the job has others."""
-    return RowColumns.of(
-        job.target, key=job.key, numeric=job.numeric, categorical=job.categorical, drop=job.drop_columns
-    )
-
-
-def columns_of(job: Job) -> dict[str, Any]:
-    """What the job says of tables."""
-    image_root = None if job.image_root is None else Path(job.image_root)
-    return {"path_column": job.path_column, "label_column": job.label_column, "image_root": image_root}
+def columns_of(job: Job) -> TableColumns:
+    """What the job says of the columns of tables."""
+    return TableColumns.of(job.values())

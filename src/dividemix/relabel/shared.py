@@ -8,11 +8,12 @@ from typing import BinaryIO
 
 from dividemix.data.builtin import BUILT_IN
 from dividemix.data.images import ImageLike
-from dividemix.data.readers import list_data
+from dividemix.data.readers.listings import list_data
 from dividemix.errors import InputError
 from dividemix.judging.issue_table import Issue, read_issue_table
 from dividemix.judging.run_classes import run_classes
 from dividemix.planning.job import Job, read_settings
+from dividemix.planning.reading import columns_of
 
 Content = bytes | Callable[[BinaryIO], None]  # of a file, or a function that writes it
 
@@ -56,7 +57,8 @@ def read_shared(run: Path, *, flagged_only: bool, data: str | None = None) -> Sh
         raise InputError(f"{run}: no label is flagged: share all samples instead")
     classes = run_classes(run)
     values = read_settings(run / "config.yaml", of_run=True)
-    fields = ("data", "path_column", "label_column", "image_root", "features_column")
+    columns = ("path_column", "label_column", "features_column", "annotators", "annotator_column")
+    fields = ("data", "image_root", *columns)
     job = Job.of({name: values[name] for name in fields if name in values} | ({"data": data} if data else {}))
     is_own_copy = not data and (run / job.data).is_file()  # data.npz, of a run on arrays from Python
     has_images = not is_own_copy and values.get("text_column") is None and values.get("target") is None
@@ -73,14 +75,7 @@ def _images(job: Job) -> dict[int, ImageLike]:
     """The images of a run's data by their index in it, as the readers count; none for arrays."""
     if job.data not in BUILT_IN and not Path(job.data).exists():
         raise InputError(f"data is {job.data}: no such file or folder; name where the data of the run is now")
-    image_root = None if job.image_root is None else Path(job.image_root)
-    listing = list_data(
-        job.data,
-        path_column=job.path_column,
-        label_column=job.label_column,
-        image_root=image_root,
-        features_column=job.features_column,
-    )
+    listing = list_data(job.data, columns_of(job))
     if listing is None:
         return {}
     return dict(zip(listing.rows or range(len(listing.files)), listing.files, strict=True))

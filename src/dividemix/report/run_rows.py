@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dividemix.data.column_types import RowColumns
 from dividemix.data.readers.row_table import read_row_table
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.errors import InputError
 from dividemix.planning.job import read_settings
 from dividemix.report.content import PageContent
@@ -21,8 +21,7 @@ def run_rows(run: Path, content: PageContent, data: str | None = None) -> list[S
         InputError: if the data is not there, or its rows are no longer those of the run.
     """
     settings = read_settings(run / "config.yaml", of_run=True)
-    names = {name: settings.get(name) for name in ("key", "numeric", "categorical")}
-    columns = RowColumns.of(settings.get("target"), drop=settings.get("drop_columns"), **names)
+    columns = TableColumns.of(settings).rows
     table = Path(data or str(settings["data"]))
     source = None if data else own_copy(run, "rows")
     if source is None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.readers import check_exists, with_samples_of
+from dividemix.data.readers import with_samples_of
 from dividemix.data.readers.column_files import ROW_FILES
+from dividemix.data.readers.paths import check_exists
 from dividemix.data.readers.text_rows import TEXT_FILES
 from dividemix.data.source import Samples, Source
 from dividemix.data.table_rows import as_rows
@@ -18,7 +19,7 @@ from dividemix.errors import InputError
 from dividemix.model.model import Model
 from dividemix.model.row_input import RowInput
 from dividemix.planning.job import Job
-from dividemix.planning.reading import columns_of, row_columns_of
+from dividemix.planning.reading import columns_of
 
 _BATCH = 256
 
@@ -40,12 +41,9 @@ def read_test(model: Model, job: Job) -> Source:
     return with_samples_of(
         _blank(model, data),
         data,
-        features_column=job.features_column,
-        text_column=job.text_column,
-        row_columns=row_columns_of(job),
+        columns=columns_of(job),
         labels=job.test_labels,
         memory_gb=job.memory_gb,
-        **columns_of(job),
     )
 
 
