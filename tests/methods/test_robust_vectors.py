@@ -238,3 +238,9 @@ def test_images_and_other_nets_are_refused() -> None:
         loop.start(METHOD, State.start(tiny_nets(num_nets=1), s), TrainingSets(TinyData()), s)
     with pytest.raises(InputError, match="set net to linear or fourier"):
         started(blobs(), RobustVectorsSettings(**SHORT | {"net": "mlp"}))
+
+
+def test_folds_beyond_any_data_are_refused() -> None:
+    """Each fold has a head: 2**62 of them ended in a traceback."""
+    with pytest.raises(InputError, match=r"num_folds is 4611686018427387904: it must be an integer >= 2 and <= 1000"):
+        RobustVectorsSettings(**SHORT | {"num_folds": 2**62})

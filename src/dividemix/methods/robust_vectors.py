@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 class RobustVectorsSettings(MethodSettings):
     """The settings of the recipe for vectors; those of SGD, batches and views are not used."""
 
-    num_folds: int = setting(5, "folds of the samples: each is judged by a head that was trained on the others", low=2)
+    num_folds: int = setting(
+        5, "folds of the samples: each is judged by a head that was trained on the others", low=2, high=1000
+    )
     correction_epochs: int = setting(
         6, "epochs, at most a half of all, in which the noise matrix is estimated and the heads learn through it", low=0
     )
