@@ -19,7 +19,7 @@ from dividemix.nets.given import net_name
 from dividemix.planning.check_job import check_job
 from dividemix.planning.job import JOB_FIELDS
 from dividemix.planning.plan import make_draft, make_plan
-from dividemix.report.of_run import write_report
+from dividemix.report.of_run import page_seconds, write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
 from dividemix.runs.together import follow
@@ -129,6 +129,8 @@ def train(
             say_time(run)
             watch(run, trackers)
         else:
+            if run.budget is not None:
+                run.page_seconds = page_seconds(run)
             with tracked(run, trackers) as epochs:
                 for _ in epochs:
                     pass

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dividemix.judging.records import EpochRow, RunSummary, main_loss
 from dividemix.methods import find_method
-from dividemix.report.of_run import write_report
+from dividemix.report.of_run import page_seconds, write_report
 from dividemix.runs.run import Run
 from dividemix.runs.tracking import tracked
 from dividemix.time_left import Stopwatch, seconds_left, share_done, span
@@ -43,6 +43,8 @@ def watch(run: Run, log: tuple[str, ...] = ()) -> None:
 
     `log` names trackers (runs/tracking.py) that log the epochs, too.
     """
+    if run.budget is not None:
+        run.page_seconds = page_seconds(run)
     bar = Live(_Bar(run), console=console, refresh_per_second=4, transient=True)
     with tracked(run, log) as epochs, bar if console.is_terminal else nullcontext():
         num_epochs = run.job.settings.epochs

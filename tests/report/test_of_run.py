@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from injected import OPENING, injected, refusing
+from pictures import write_png
 from PIL import Image
 from toys import NUM_TEST, NUM_TRAIN, SETTINGS, toy_arrays, toy_job, trained, tree
 
@@ -20,10 +21,10 @@ from dividemix.errors import InputError
 from dividemix.judging.records import ExpectedIssues
 from dividemix.planning.job import Job
 from dividemix.report.content import expected_words
-from dividemix.report.of_run import _apply, page_content, write_report
+from dividemix.report.of_run import _apply, page_content, page_seconds, write_report
 from dividemix.report.page import render
 from dividemix.report.shown import image
-from dividemix.report.thumbnails import encode
+from dividemix.report.thumbnails import encode, encode_file
 from dividemix.runs.run import Run
 
 
@@ -152,6 +153,25 @@ def test_photographs_are_shown_whole_from_their_files_with_a_link(tmp_path: Path
         number = int(Path(sample["path"]).stem)
         red = np.asarray(picture.convert("RGB"))[..., 0]
         assert abs(int(red.mean()) - 10 * number) < 6
+
+
+def test_the_time_of_a_page_of_photographs_is_foreseen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a clock of the test: each photograph takes 2 s; six are made, and 24 are shown."""
+    photos, now, made = tmp_path / "photos", [0.0], []
+    for i in range(24):
+        write_png(photos / ("cat", "dog")[i % 2] / f"{i}.png", i, 30, 60)
+    run = Run.create(tmp_path / "run", toy_job(tmp_path, data=str(photos), noise="none", image_size=8, batch_size=4))
+
+    def slow(file: Any, longest: int) -> bytes:
+        now[0] += 2.0
+        made.append(file)
+        return encode_file(file, longest)
+
+    monkeypatch.setattr("dividemix.report.pictures.encode_file", slow)
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    assert (page_seconds(run), len(made)) == (48.0, 6)
+    monkeypatch.setattr("dividemix.report.of_run.MAX_SUSPECTS", 10)
+    assert page_seconds(run) == 20.0
 
 
 def test_photographs_that_python_names_by_their_paths_are_shown_too(

@@ -11,6 +11,7 @@ import yaml
 from toys import finish, save_toy, settled
 
 from dividemix.cli import main
+from dividemix.display import watch
 from dividemix.engine.state import State
 from dividemix.methods import loop
 from dividemix.planning.budget import Budget
@@ -124,6 +125,17 @@ def test_a_quick_machine_gets_more_epochs(tmp_path: Path, monkeypatch: pytest.Mo
     run = finish(limited(tmp_path / "run", 60.0, Clock(monkeypatch, 2.0)))
     assert len(run.rows) > 20
     assert 54 <= 2.0 * len(run.rows) + results_seconds(run) <= 66
+
+
+def test_the_page_is_written_within_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thumbnails of photographs may take as long as some epochs."""
+    monkeypatch.setattr("dividemix.display.page_seconds", lambda run: 20.0)
+    written = []
+    monkeypatch.setattr("dividemix.display.write_report", written.append)
+    run = limited(tmp_path / "run", 60.0, Clock(monkeypatch, 2.0))
+    watch(run)
+    assert written == [run]
+    assert 54 <= 2.0 * len(run.rows) + 20.0 <= 62
 
 
 def test_choices_tell_the_last_plan_alone_where_it_differs() -> None:

@@ -1,6 +1,7 @@
 """The page of a finished run: report.html in its directory."""
 
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from dividemix.report.content import PageContent, can_add_classes, expected_word
 from dividemix.report.data_map import data_map
 from dividemix.report.marked_words import Span, marked_words
 from dividemix.report.page import render
+from dividemix.report.payload import MAX_SHOWN_BYTES, MAX_SUSPECTS
 from dividemix.report.pictures import Pictures, SameImages, matched
 from dividemix.report.row_cells import RowCells
 from dividemix.runs.run import Run
 
+_TIMED = 6  # pictures that are made to foresee how long all take
 _QUICK, _SLOW = (200, 60), (40, 20)  # texts whose words are marked, and parts of each
 _CORRECTED = (".csv", ".tsv", ".parquet", ".json", ".npz")  # files that dividemix relabel can correct
 _CORRECTED_TEXTS = (".csv", ".tsv")  # if their samples are texts
@@ -50,6 +53,21 @@ def write_report(run: Run) -> Path:
         content = render(page_content(run), lambda i: shown.image(pictures.small(i), pictures.link(i, folder)))
     atomic.write_text(folder / "report.html", content)
     return folder / "report.html"
+
+
+def page_seconds(run: Run) -> float:
+    """How long the pictures of the page will take, from making a few of them; 0 for samples without pictures."""
+    if run.material.given_kind != "images":
+        return 0.0
+    began = time.perf_counter()
+    pictures = _pictures(run)
+    listed = time.perf_counter()
+    num_samples = len(run.material.labels)
+    some = [shown.image(pictures.small(i)) for i in range(0, num_samples, -(-num_samples // _TIMED))]
+    each = (time.perf_counter() - listed) / len(some)
+    num_bytes = sum(len(one["small"]) for one in some if one) / len(some)
+    num_shown = min(num_samples, MAX_SUSPECTS, MAX_SHOWN_BYTES / max(num_bytes, 1.0))
+    return listed - began + num_shown * each
 
 
 def _marks(run: Run, texts: Sequence[str]) -> dict[int, list[Span]]:

@@ -13,7 +13,7 @@ from dividemix.planning.choices import Choice
 if TYPE_CHECKING:
     from dividemix.runs.run import Run
 
-_FILES = 1.0  # seconds for the page and the tables, apart from what depends on the number of samples
+_FILES = 1.0  # seconds for the tables, apart from what depends on the number of samples
 _FILES_PER_SAMPLE = 1e-4
 _EVALUATION = 1 / 6  # of the time that a sample takes in an epoch, if it is not measured
 
@@ -33,7 +33,10 @@ def replan(run: "Run") -> None:
 
 
 def results_seconds(run: "Run") -> float:
-    """How long judging all labels, testing once more and writing the results take, from what the last epoch took."""
+    """How long judging all labels, testing once more and writing the results and the page take.
+
+    From what the last epoch took, and from what is foreseen for the page.
+    """
     material, row = run.material, run.rows[-1]
     num_tests = sum(len(data.labels) for data in material.tests.values())
     num_measured = len(material.holdout.labels) if material.holdout is not None else 0
@@ -43,7 +46,7 @@ def results_seconds(run: "Run") -> float:
     else:
         each = _EVALUATION * row["seconds"] / len(material.train.labels)
     num_samples = len(material.labels)
-    return _FILES + num_samples * _FILES_PER_SAMPLE + (num_samples + num_tests) * each
+    return _FILES + num_samples * _FILES_PER_SAMPLE + (num_samples + num_tests) * each + run.page_seconds
 
 
 def final_choices(choices: Sequence[Choice], s: ScheduleSettings) -> list[Choice]:

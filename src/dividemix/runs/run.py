@@ -68,6 +68,7 @@ class Run:
     weights: WeightsReport | None = None  # what a new run took from the file of weights
     estimate: float | None = None  # seconds that all epochs will take, as foreseen before the first
     budget: Budget | None = None  # the time limit of a run that is not resumed: its plan follows the clock
+    page_seconds: float = 0.0  # that the page takes after training, as foreseen by who writes it; the budget counts it
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
     _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
     _summary: tuple[int, RunSummary] | None = None  # as _issues
