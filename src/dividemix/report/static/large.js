@@ -9,7 +9,7 @@ function openLarge() {
   setReviewing(true);
   large.showModal();
   large.focus();
-  showLarge();
+  showCurrent(); // the bar may have been hidden until now, and is empty then
 }
 
 /** Show the current sample, its path and the link to its file. */
