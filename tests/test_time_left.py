@@ -13,7 +13,7 @@ from dividemix.cli import main
 from dividemix.methods import METHODS
 from dividemix.methods.method import Phase
 from dividemix.planning.foreseen import foreseen
-from dividemix.planning.pace import measure_on
+from dividemix.planning.pace import Pace, PhasePace, measure_on
 from dividemix.runs.run import Run
 from dividemix.time_left import Stopwatch, estimate, seconds_left, share_done, span, time_words
 
@@ -108,6 +108,25 @@ def test_a_run_whose_time_was_estimated_has_the_same_bits(tmp_path: Path, method
     assert 0 < seconds < 600
     finish(run)
     assert settled(tmp_path / "run") == settled(tmp_path / "straight")
+
+
+@pytest.mark.parametrize(("each", "steps"), [(0.1, [1, 4]), (9.0, [1])])
+def test_more_steps_are_measured_if_one_is_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: float, steps: list[int]
+) -> None:
+    """In one step of a phase, what an epoch does only once counts as much as the step."""
+    now, measured = [0.0], []
+
+    def measure(job: Any, material: Any, *, num_steps: int, limit: float) -> Pace:
+        now[0] += each * num_steps
+        measured.append(num_steps)
+        return Pace({"warmup": PhasePace(each / num_steps), "mix": PhasePace(each / num_steps)}, 0.0, 100, 0)
+
+    run = Run.create(tmp_path / "run", toy_job(tmp_path))
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("dividemix.planning.pace.measure_on", measure)
+    assert estimate(run) == pytest.approx(100 * run.job.settings.epochs * each / steps[-1])
+    assert measured == steps
 
 
 @pytest.mark.slow

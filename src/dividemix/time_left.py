@@ -8,6 +8,8 @@ from dividemix.planning.foreseen import foreseen
 from dividemix.runs.run import Run
 
 _LONG = 3600  # seconds after which a user should know before it begins
+_LIMIT = 2.0  # seconds after which no other phase is measured
+_QUICK, _MORE_STEPS = 0.5, 4  # if a step of each phase takes less, so many of each are measured
 
 
 def seconds_left(run: Run, in_epoch: float = 0.0) -> float | None:
@@ -57,6 +59,9 @@ class Stopwatch:
 def estimate(run: Run) -> float | None:
     """Seconds that a run will take before its first epoch, measured on a few steps; None if that cannot be measured.
 
+    One step of each phase is the least. If that is quick, more are measured: in one step, what an epoch does only once
+    counts too much.
+
     The measurement trains networks of its own on a few samples, so the run itself has the same bits. A method that is
     the user's own code is not called for it.
     """
@@ -64,8 +69,12 @@ def estimate(run: Run) -> float | None:
         return None
     from dividemix.planning.pace import measure_on
 
+    began = time.perf_counter()
     try:
-        return measure_on(run.job, run.material, num_steps=1, limit=2.0).seconds(run.job)
+        pace = measure_on(run.job, run.material, num_steps=1, limit=_LIMIT)
+        if time.perf_counter() - began < _QUICK:
+            pace = measure_on(run.job, run.material, num_steps=_MORE_STEPS, limit=_LIMIT)
+        return pace.seconds(run.job)
     except Exception:  # whatever stops the measurement: the training says it, or does not meet it
         return None
 
