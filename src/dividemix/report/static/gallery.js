@@ -11,6 +11,7 @@ const ORDERS = {
 const STATES = {
   flagged: { name: "flagged", holds: (sample) => sample.flagged },
   open: { name: "flagged, not yet reviewed", holds: (sample) => sample.flagged && !decisions.has(sample.index) },
+  other: { name: "not flagged, another label suggested", holds: (sample) => !sample.flagged && sample.suggested !== sample.given },
   done: { name: "reviewed", holds: (sample) => decisions.has(sample.index) },
   all: { name: "all on this page", holds: () => true },
 };
