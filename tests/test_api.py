@@ -160,6 +160,14 @@ def test_a_limit_holds_for_data_from_python_as_well() -> None:
         train(arrays["x_train"], arrays["y_train"], limit_train="8", out="other", **QUICK)
 
 
+def test_a_limit_holds_for_the_test_images(tmp_path: Path) -> None:
+    run = train(save_toy(tmp_path), limit_test=8, out="run", **QUICK)
+    for place in (run, Run.load("run")):
+        assert place.material.test is not None
+        assert np.bincount(place.material.test.labels).tolist() == [2] * NUM_CLASSES
+    assert len(run.test_probs()[0]) == 8
+
+
 @pytest.mark.slow
 def test_a_search_for_wrong_labels_writes_no_copy_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Images that exceed memory_gb can be searched for that reason, though not be kept."""

@@ -34,6 +34,7 @@ def run(*rows: Any, method: str = "dividemix", epochs: int = 12, warmup_epochs: 
         state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
         train=lambda: (row for row in rows),
         estimate=None,
+        budget=None,
         directory=SimpleNamespace(path=Path("nowhere")),
         finished=False,
     )

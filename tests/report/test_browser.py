@@ -260,14 +260,12 @@ def test_filters_orders_and_the_heat_map(browser: Any, open_page: Callable[..., 
 
 def test_suggestions_for_labels_that_are_not_flagged_can_be_shown(browser: Any, open_page: Callable[..., None]) -> None:
     content = fashion_content(6)
-    flagged = np.flatnonzero(content.is_issue)
-    open_page(
-        dataclasses.replace(content, is_issue=np.isin(np.arange(len(content.labels)), flagged[::2])), fashion_shown
-    )
+    few = np.isin(np.arange(len(content.labels)), np.flatnonzero(content.is_issue)[:300])
+    open_page(dataclasses.replace(content, is_issue=few), fashion_shown)
     Select(browser.find_elements(By.CSS_SELECTOR, ".toolbar select")[2]).select_by_value("other")
     suspects = browser.execute_script("return DATA.suspects")
     other = [one for one in suspects if not one["flagged"] and one["given"] != one["suggested"]]
-    assert len(other) >= len(flagged) // 2
+    assert len(other) > 100
     assert shown(browser) == other
     assert f"Accept all {len(other)}" in browser.find_element(By.CLASS_NAME, "bulk").text
 

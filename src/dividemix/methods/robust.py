@@ -61,8 +61,9 @@ class Robust(Method):
         return s.num_nets
 
     def phases(self, s: RobustSettings) -> tuple[Phase, ...]:
-        """Those of DivideMix."""
-        return dividemix.METHOD.phases(s)
+        """Those of DivideMix. With strong views an epoch of the second costs more, unless all labels are kept."""
+        warmup, mix = dividemix.METHOD.phases(s)
+        return warmup, replace(mix, cost=4.5)
 
     def start(self, state: State, sets: TrainingSets, s: RobustSettings) -> None:
         """Make room for the losses and plausibilities of the last divisions."""
