@@ -137,6 +137,13 @@ def test_the_page_of_a_run_names_every_setting_that_may_change_on_resume() -> No
     assert re.findall(r"`(\w+)`", sentence) == list(PLACES)
 
 
+def test_pages_that_name_the_file_of_probabilities_say_that_it_is_in_sample() -> None:
+    """Tools such as cleanlab expect predictions for samples that the networks have not seen."""
+    pages = {name: text for name, path in PAGES.items() if "pred_probs.npy" in (text := path.read_text())}
+    assert {"docs/run_directory.md", "docs/how_to/other_tools.md"} <= pages.keys()
+    assert [name for name, text in pages.items() if "in-sample" not in text] == []
+
+
 def test_the_page_of_settings_is_what_the_tool_makes() -> None:
     assert text_of("docs/settings.md") == page(), f"run: python tools/settings_page.py, which writes {PAGE}"
 

@@ -34,6 +34,9 @@ def test_without_data_two_runs_and_a_table(capsys: pytest.CaptureFixture[str]) -
     arguments = ["--limit_train", "200", "--epochs", "2", "--warmup_epochs", "1", "--net_width", "4"]
     succeed(*arguments)
     said = capsys.readouterr().out
+    first = said.splitlines()[0]
+    assert first.startswith("no DATA is named, so this is a demo: cross_entropy and robust on 28 x 28 pictures")
+    assert first.endswith("for your own images: dividemix train FOLDER")
     runs = sorted(Path("runs").iterdir())
     assert [run.name for run in runs] == [
         "fashion-symmetric-0.5-cross_entropy-seed1",

@@ -601,7 +601,7 @@ def test_a_photograph_is_enlarged_and_decided_on_large(
     first = shown(browser)[0]
     browser.find_element(By.CSS_SELECTOR, ".card .picture").click()
     pair = f"{content.classes[first['given']]} → {content.classes[first['suggested']]}"
-    assert browser.find_element(By.CSS_SELECTOR, "#large .about .pair").text == pair
+    assert " ".join(browser.find_element(By.CSS_SELECTOR, "#large .about .pair").text.split()) == pair
     size = "const image = document.querySelector('#large img'); return [image.naturalWidth, image.naturalHeight]"
     assert until(lambda: browser.execute_script(size) == [900, 600])
     link = browser.find_element(By.CSS_SELECTOR, "#large a")

@@ -115,7 +115,10 @@ def test_issues_become_a_data_frame(run: Run) -> None:
     frame = run.label_issues().to_pandas()
     assert isinstance(frame, pd.DataFrame)
     assert list(frame["index"]) == [row["index"] for row in run.label_issues().rows()]
-    assert len(pd.DataFrame(run.metrics)) == 4
+    epochs = pd.DataFrame(run.metrics)
+    assert len(epochs) == 4
+    with (run.directory.path / "metrics.csv").open(newline="") as file:
+        assert set(csv.DictReader(file).fieldnames or ()) == set(epochs.columns)
 
 
 def test_a_missing_pandas_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
