@@ -3,12 +3,15 @@
 tests/relabel/test_real_tools.py does the same with the tools themselves, where they are installed.
 """
 
+import ast
+import copy
 import csv
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
@@ -21,6 +24,7 @@ from hypothesis import strategies as st
 from shared_run import CLASSES, GIVEN, labels_of, make_run
 
 from dividemix.errors import InputError
+from dividemix.relabel import returned
 from dividemix.relabel.decisions import read_decisions
 from dividemix.relabel.relabel import relabel
 from dividemix.relabel.returned import Decision, correction
@@ -63,16 +67,101 @@ def test_names_in_a_sentence() -> None:
     assert [listed(names, "or") for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a or b", "a, b or c"]
 
 
+# Every tool
+
+
+def as_exported(tool: str, content: Any) -> Any:
+    """What a tool exports of the file that it imported, before anybody has decided. Most export the same form."""
+    if tool == "label-studio":
+        return [task | {"annotations": []} for task in content]
+    return content
+
+
+def decide_in_label_studio(content: Any) -> None:
+    result = {"from_name": "label", "to_name": "image", "type": "choices", "value": {"choices": ["dog"]}}
+    content[0]["annotations"] = [{"was_cancelled": False, "result": [result]}]
+
+
+def decide_in_fiftyone(content: Any) -> None:
+    content["samples"][0]["ground_truth"]["label"] = "dog"
+
+
+def decide_in_argilla(content: Any) -> None:
+    content[0] |= {"responses": {"label": [{"value": "dog", "user_id": "u1"}]}, "status": "completed"}
+
+
+# For each tool with a .json export: change the export as the tool does if a person labels its first sample "dog".
+DECIDE: dict[str, Callable[[Any], None]] = {
+    "label-studio": decide_in_label_studio,
+    "fiftyone": decide_in_fiftyone,
+    "argilla": decide_in_argilla,
+}
+JSON_TOOLS = [name for name, tool in TOOLS.items() if tool.export and tool.extension == ".json"]
+
+
+def test_a_decision_is_made_in_every_tool_with_a_json_export() -> None:
+    assert DECIDE.keys() == set(JSON_TOOLS), "add a function to DECIDE above"
+
+
 @pytest.mark.parametrize("tool", TOOLS)
 def test_what_nobody_decided_changes_nothing(run: Path, tool: str) -> None:
     (file, *_), _ = share(run, tool, every=True)
     if file.suffix == ".json":
-        content = json.loads(file.read_text())
-        for task in content if tool == "label-studio" else []:
-            task["annotations"] = []  # as an export has it
-        file = saved(run, content)
+        file = saved(run, as_exported(tool, json.loads(file.read_text())))
     assert read_decisions(file) == []
     assert applied(run, file) == (GIVEN, (0, 0, 0, 0, 0))
+
+
+def decided_export(run: Path, tool: str) -> Any:
+    content = as_exported(tool, shared_json(run, tool, every=True))
+    DECIDE[tool](content)
+    return content
+
+
+@pytest.mark.parametrize("tool", DECIDE)
+def test_a_decision_comes_back_with_its_sample(run: Path, tool: str) -> None:
+    """The file must carry index, path, given_label and suggested_label to the tool, and back in its export."""
+    file = saved(run, decided_export(run, tool))
+    (one,) = read_decisions(file)
+    assert (one.index, one.path, one.given_label) == (0, "cat/a b.png", "cat")
+    assert one.action == "accept", "the export has lost suggested_label"
+    assert applied(run, file) == (GIVEN | {"cat/a b.png": "dog"}, (1, 0, 0, 0, 0))
+
+
+def damaged_once(value: Any) -> Iterator[Any]:
+    """The JSON with one damage: each value in turn replaced by others of all types, and each entry removed."""
+    yield from (None, 3, "text", [], {}, [None], [{}])
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        for inner in damaged_once(value[key]):
+            changed = copy.copy(value)
+            changed[key] = inner
+            yield changed
+        changed = copy.copy(value)
+        del changed[key]
+        yield changed
+
+
+@pytest.mark.parametrize("tool", DECIDE)
+def test_an_export_with_any_one_damage_is_read_or_refused(run: Path, tool: str) -> None:
+    content, number = decided_export(run, tool), 0
+    for number, damaged in enumerate(damaged_once(content), start=1):  # noqa: B007
+        with suppress(InputError):  # any other exception fails the test
+            read_decisions(saved(run, damaged))
+    assert number > 100
+
+
+def test_every_tool_that_needs_no_image_files_is_disturbed(run: Path) -> None:
+    """tests/faults/scenarios.py has a scenario for each; its run is on arrays."""
+    scenarios = (Path(__file__).parents[1] / "faults" / "scenarios.py").read_text(encoding="utf-8")
+    missing = []
+    for tool in TOOLS:
+        try:
+            share(run, tool, data="fashion", overwrite=True)
+        except InputError as error:
+            assert "its images are not files" in str(error)  # noqa: PT017 (a tool may need none)
+        else:
+            missing += [tool] if f'"share {tool}"' not in scenarios else []
+    assert missing == [], "add a scenario `share NAME` to SCENARIOS"
 
 
 # A tool with an export that is not JSON
@@ -87,14 +176,15 @@ def test_a_tool_reads_the_export_of_its_own_extension(run: Path, monkeypatch: py
         for number, sample in enumerate(map(json.loads, content.splitlines()), start=1)
     ]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    tool = Tool(title="Lines", write="none:none", flagged_only=True, export=module.__name__, extension=".jsonl")
+    tool = Tool(title="Lines", write="none:none", flagged_only=True, export=module.__name__, extension=".lines")
     monkeypatch.setitem(TOOLS, "lines", tool)
-    file = run.parent / "export.JSONL"
+    file = run.parent / "export.LINES"
     file.write_text('{"index": 0, "path": "cat/a b.png", "given_label": "cat", "new": "dog"}\n')
     assert applied(run, file) == (GIVEN | {"cat/a b.png": "dog"}, (1, 0, 0, 0, 0))
     file.write_text("[]\n")
-    with pytest.raises(InputError, match=r"Argilla or the \.jsonl export of Lines$"):
+    with pytest.raises(InputError, match=r" or the \.lines export of Lines$") as refused:
         read_decisions(file)
+    assert all(one.title in str(refused.value) for one in TOOLS.values() if one.export)
 
 
 # Label Studio
@@ -357,21 +447,23 @@ def test_a_run_on_arrays_from_python_has_its_data_with_it(run: Path) -> None:
 
 
 TEXTS = st.sampled_from(["index", "path", "given_label", "cat", "dog", "label", "", "completed"])
-NAMES = (
-    *(
-        "data",
-        "annotations",
-        "annotation_id",
-        "samples",
-        "responses",
-        "suggestions",
-        "result",
-        "value",
-        "choices",
-        "id",
-    ),
-    *("from_name", "ground_truth", "prediction", "tags", "index", "path", "given_label", "metadata", "status"),
-)
+
+
+def words_of(source: str) -> set[str]:
+    """The texts in a source that may be names of JSON's objects."""
+    nodes = ast.walk(ast.parse(source))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {text for text in texts if text.isidentifier()}
+
+
+READERS = [returned, *(resolve_name(TOOLS[name].export or "") for name in JSON_TOOLS)]
+NAMES = sorted(set().union(*(words_of(Path(str(module.__file__)).read_text(encoding="utf-8")) for module in READERS)))
+
+
+def test_the_names_that_the_readers_look_for_are_known() -> None:
+    assert {"index", "given_label", "annotations", "ground_truth", "responses", "metadata"} <= set(NAMES)
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 3) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=6),
