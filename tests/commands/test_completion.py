@@ -8,6 +8,7 @@ import pytest
 
 from dividemix.cli import _COMMANDS, main
 from dividemix.methods import METHODS
+from dividemix.model import EXPORT_FORMATS
 
 OFFER = (
     "source complete.bash\n"
@@ -38,7 +39,8 @@ def test_bash_completes_commands_flags_and_values(capsys: pytest.CaptureFixture[
     assert offered("train", "pho") == []  # then the shell offers files
     assert offered("data", "fe") == ["fetch"]
     assert offered("data", "fetch", "--ro") == ["--root"]
-    assert offered("export", "x", "--format", "o") == ["onnx"]
+    assert offered("export", "x", "--format", "") == list(EXPORT_FORMATS)
+    assert "onnx" in offered("export", "x", "--format", "on")
 
 
 def test_zsh_takes_the_functions_of_bash(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from workshop import fail, succeed
 
 import dividemix
 from dividemix.cli import main
+from dividemix.model import EXPORT_FORMATS
 from dividemix.report.of_files import content_of_files
 from dividemix.report.run_rows import run_rows
 
@@ -74,7 +75,8 @@ def test_labels_are_reviewed_and_corrected_by_the_key_of_their_row(table: Path) 
 
 def test_a_program_that_was_exported_takes_a_number_for_each_column(table: Path) -> None:
     succeed("table.csv", "--target", "label", "--drop_columns", "name", "--out", "run")
-    assert main(["export", "run", "--format", "pt2", "--out", "model.pt2"]) == 0  # it compares both, or fails
+    for kind in EXPORT_FORMATS:
+        assert main(["export", "run", "--format", kind, "--out", f"model.{kind}"]) == 0  # it compares both, or fails
 
 
 def test_mistakes_are_one_line(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from small_model import small_images, small_model
 from toys import tree
 
 from dividemix.errors import InputError
+from dividemix.model import EXPORT_FORMATS
 from dividemix.model import export as export_module
 from dividemix.model.export import TOLERANCE, export
 from dividemix.model.model import Model
@@ -121,7 +122,9 @@ def test_black_white_and_single_images_are_looked_at(run: Path, monkeypatch: pyt
 
 
 def test_mistakes_are_told_before_anything_is_written(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "unknown format 'nothing'; the formats are pt2, onnx" in refused(run, run / "x", "nothing")
+    assert f"unknown format 'nothing'; the formats are {', '.join(EXPORT_FORMATS)}" in refused(
+        run, run / "x", "nothing"
+    )
     assert "name a file in an existing folder" in refused(run, run / "no" / "model.pt2")
     (run / "folder.pt2").mkdir()
     assert "name a file in an existing folder" in refused(run, run / "folder.pt2")

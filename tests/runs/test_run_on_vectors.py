@@ -15,6 +15,7 @@ import dividemix
 from dividemix.cli import main
 from dividemix.errors import InputError
 from dividemix.judging.label_issues import LabelIssues
+from dividemix.model import EXPORT_FORMATS
 from dividemix.model.export import export
 from dividemix.model.model import Model
 from dividemix.model.vector_files import read_vectors
@@ -89,7 +90,7 @@ def test_other_things_are_refused_in_one_line(run: Run, vectors: Any, message: s
 
 
 def test_exported_it_takes_raw_vectors_too(tmp_path: Path, run: Run) -> None:
-    for kind in ("pt2", "onnx"):
+    for kind in EXPORT_FORMATS:
         assert export(run.directory.path, tmp_path / f"m.{kind}", kind) < 1e-5
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
     (probs,) = session.run(None, {"vectors": X[:7]})

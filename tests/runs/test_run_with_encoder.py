@@ -15,6 +15,7 @@ from toys import NUM_CLASSES, SETTINGS, finish, save_toy, settled, toy_arrays, t
 import dividemix
 from dividemix.cli import main
 from dividemix.errors import HeadOnlyWarning, InputError
+from dividemix.model import EXPORT_FORMATS
 from dividemix.model.export import export
 from dividemix.model.model import Model
 from dividemix.planning.job import Job
@@ -86,17 +87,18 @@ def test_another_encoder_of_the_same_name_is_refused(tmp_path: Path, run: Run, m
 
 
 def test_encoder_and_nets_are_exported_as_one_file(tmp_path: Path, run: Run) -> None:
-    out = tmp_path / "m.pt2"
-    assert export(run.directory.path, out, "pt2", trust_net=True) < 1e-5
+    for kind in EXPORT_FORMATS:
+        assert export(run.directory.path, tmp_path / f"m.{kind}", kind, trust_net=True) < 1e-5
     images = toy_arrays()["x_test"][..., None]
-    probs = torch.export.load(out).module()(torch.from_numpy(images)).detach().numpy()
+    probs = torch.export.load(tmp_path / "m.pt2").module()(torch.from_numpy(images)).detach().numpy()
     np.testing.assert_allclose(probs, run.predict_proba(images), atol=1e-5)
 
 
 def test_an_encoder_that_is_no_module_leaves_the_nets_to_export(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", job(tmp_path, encoder="stand_ins:plain", epochs=2, warmup_epochs=1))
-    with pytest.warns(HeadOnlyWarning, match="takes the encoder's vectors"):
-        assert export(tmp_path / "run", tmp_path / "m.pt2", "pt2", trust_net=True) < 1e-5
+    for kind in EXPORT_FORMATS:
+        with pytest.warns(HeadOnlyWarning, match="takes the encoder's vectors"):
+            assert export(tmp_path / "run", tmp_path / f"m.{kind}", kind, trust_net=True) < 1e-5
     images = toy_arrays()["x_test"][..., None]
     vectors = torch.tensor(stand_ins.Plain().encode(images))
     probs = torch.export.load(tmp_path / "m.pt2").module()(vectors).detach().numpy()

@@ -1,3 +1,6 @@
 """The deployable result: save, load, predict, export. No torch import here."""
 
-EXPORT_FORMATS = {"pt2": "a program of torch.export", "onnx": "ONNX"}  # name -> what it is; `export` writes them
+EXPORT_FORMATS = {  # name -> what it is; `export` writes them
+    "pt2": "a program of torch.export",
+    "onnx": "ONNX",
+}
