@@ -59,10 +59,10 @@ def pictures(options: Options) -> Pictures:
     else:
         name = "CIFAR-10 images"
         source = read_cifar10(options.cifar)
-        assert isinstance(source.train_images, np.ndarray)
-        assert isinstance(source.test_images, np.ndarray)
+        assert isinstance(source.train_samples, np.ndarray)
+        assert isinstance(source.test_samples, np.ndarray)
         assert source.test_labels is not None
-        train, test = (source.train_images, source.train_labels), (source.test_images, source.test_labels)
+        train, test = (source.train_samples, source.train_labels), (source.test_samples, source.test_labels)
     true_labels = train[1][:num_train]
     noisy = add_noise(true_labels, NoiseSpec("symmetric", 0.5), num_classes=10, seed=1).labels
     return Pictures(name, train[0][:num_train], noisy, test[0][:num_test], test[1][:num_test])

@@ -17,7 +17,7 @@ def make_folder(folder: Path, num_images: int = 1200, wrong: float = 0.2) -> Non
     """One subfolder per class, filled with images of the embedded set, a fifth of them in a wrong one."""
     source = read_fashion().limit_train(num_images)
     rng = np.random.default_rng(0)
-    for i, (image, label) in enumerate(zip(source.train_images[:], source.train_labels, strict=True)):
+    for i, (image, label) in enumerate(zip(source.train_samples[:], source.train_labels, strict=True)):
         if rng.random() < wrong:
             label = rng.integers(len(source.classes))
         path = folder / source.classes[label].replace("/", " or ") / f"{i:04}.png"

@@ -138,7 +138,7 @@ def test_vectors_as_they_were_read_are_let_go_of_before_training(face: str, monk
     creation, epoch = Run.create, Run.train_epoch
 
     def create(*arguments: Any, **about: Any) -> Run:
-        read.append(weakref.ref(about["source"].train_images))
+        read.append(weakref.ref(about["source"].train_samples))
         return creation(*arguments, **about)
 
     def train_epoch(run: Run) -> Any:

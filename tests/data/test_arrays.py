@@ -38,8 +38,8 @@ FORMS: dict[str, Any] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_images(form: str) -> None:
     source = read_arrays(FORMS[form], LABELS, test=FORMS[form], test_labels=LABELS[::-1], name="mine")
-    np.testing.assert_array_equal(source.train_images, IMAGES)
-    np.testing.assert_array_equal(source.test_images, IMAGES)
+    np.testing.assert_array_equal(source.train_samples, IMAGES)
+    np.testing.assert_array_equal(source.test_samples, IMAGES)
     assert source.train_labels.tolist() == LABELS
     assert source.test_labels is not None
     assert source.test_labels.tolist() == LABELS[::-1]
@@ -51,12 +51,12 @@ def test_every_form_gives_the_same_images(form: str) -> None:
     "images", [GREY, GREY[..., 0], GREY.transpose(0, 3, 1, 2), [Image.fromarray(g[..., 0]) for g in GREY]]
 )
 def test_grey_images(images: Any) -> None:
-    np.testing.assert_array_equal(read_arrays(images, LABELS).train_images, GREY)
+    np.testing.assert_array_equal(read_arrays(images, LABELS).train_samples, GREY)
 
 
 def test_grey_images_three_pixels_high_are_no_riddle() -> None:
     images = np.arange(4 * 3 * 5, dtype=np.uint8).reshape(4, 3, 5)
-    np.testing.assert_array_equal(read_arrays(images, [0, 1, 0, 1]).train_images[..., 0], images)
+    np.testing.assert_array_equal(read_arrays(images, [0, 1, 0, 1]).train_samples[..., 0], images)
 
 
 def test_paths(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_paths(tmp_path: Path) -> None:
     paths = [str(tmp_path / f"{number}.png") for number in range(6)]
     for form in (paths, [Path(path) for path in paths], np.array(paths)):
         source = read_arrays(form, LABELS)
-        np.testing.assert_array_equal(source.train_images, IMAGES[[0, 1, 2, 4, 5]])
+        np.testing.assert_array_equal(source.train_samples, IMAGES[[0, 1, 2, 4, 5]])
         assert source.paths == tuple(paths[:3] + paths[4:])
         assert source.skipped == (Skipped(paths[3], "not an image, or damaged at the start"),)
         assert source.rows.tolist() == [0, 1, 2, 4, 5]
@@ -75,8 +75,8 @@ def test_paths(tmp_path: Path) -> None:
 
 def test_arrays_of_different_sizes_are_made_one_size() -> None:
     images = [pixels(0, 20, 30), pixels(1, 40, 16), pixels(2, 24, 24)]
-    assert read_arrays(images, [0, 1, 1]).train_images.shape == (3, 16, 16, 3)  # shorter sides 20, 16, 24: 20 to even
-    assert read_arrays(images, [0, 1, 1], image_size=12).train_images.shape == (3, 12, 12, 3)
+    assert read_arrays(images, [0, 1, 1]).train_samples.shape == (3, 16, 16, 3)  # shorter sides 20, 16, 24: 20 to even
+    assert read_arrays(images, [0, 1, 1], image_size=12).train_samples.shape == (3, 12, 12, 3)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_a_data_set_with_columns(memory_gb: float) -> None:
     test = Dataset({"image": contents[:3], "label": [2, 2, 0]})
     source = read_arrays(data, test=test, memory_gb=memory_gb)
     kept = [0, 1, 2, 3, 5]
-    assert isinstance(source.train_images, ImageFiles) == (memory_gb == 0)
-    np.testing.assert_array_equal(source.train_images[:], IMAGES[kept])
-    assert source.test_images is not None
+    assert isinstance(source.train_samples, ImageFiles) == (memory_gb == 0)
+    np.testing.assert_array_equal(source.train_samples[:], IMAGES[kept])
+    assert source.test_samples is not None
     assert source.test_labels is not None
-    np.testing.assert_array_equal(source.test_images[:], IMAGES[:3])
+    np.testing.assert_array_equal(source.test_samples[:], IMAGES[:3])
     assert source.classes == ("x", "y", "z")
     assert source.train_labels.tolist() == [LABELS[i] for i in kept]
     assert source.test_labels.tolist() == [2, 2, 0]
@@ -153,11 +153,11 @@ def test_a_data_set_with_columns(memory_gb: float) -> None:
 def test_cells_of_a_data_set(cells: list[Any]) -> None:
     data = Dataset({"img": cells, "fine": list("abcabc")})
     source = read_arrays(data, label_column="fine")
-    np.testing.assert_array_equal(source.train_images, IMAGES)
+    np.testing.assert_array_equal(source.train_samples, IMAGES)
     assert source.classes == ("a", "b", "c")
     named = Dataset({"picture": cells, "fine": list("abcabc")})
     np.testing.assert_array_equal(
-        read_arrays(named, LABELS, path_column="picture", label_column="fine").train_images, IMAGES
+        read_arrays(named, LABELS, path_column="picture", label_column="fine").train_samples, IMAGES
     )
 
 

@@ -51,13 +51,13 @@ def of_sizes(*sizes: tuple[int, int], channels: int = 3) -> Listing:
 )
 def test_the_size_rule(sizes: list[tuple[int, int]], image_size: int | None, expected: tuple[int, int]) -> None:
     source = assemble(of_sizes(*sizes), image_size=image_size)
-    assert source.train_images.shape == (len(sizes), *expected, 3)
+    assert source.train_samples.shape == (len(sizes), *expected, 3)
     assert source.median_size == tuple(np.median(side) for side in zip(*sizes, strict=True))
 
 
 def test_images_of_one_small_size_are_taken_as_they_are() -> None:
     source = assemble(of_sizes(*[(12, 10)] * 5))
-    np.testing.assert_array_equal(source.train_images, np.stack([pixels(number, 12, 10) for number in range(5)]))
+    np.testing.assert_array_equal(source.train_samples, np.stack([pixels(number, 12, 10) for number in range(5)]))
     assert source.paths == tuple(f"{number}.png" for number in range(5))
     assert source.classes == ("cat", "dog")
     assert source.train_labels.tolist() == [0, 1, 0, 1, 0]
@@ -77,33 +77,33 @@ def test_nearly_all_images_decide_about_colour(num_odd: int, channels: int, note
     """One colour file among grey ones doubled the network, and nothing was said."""
     grey, colour = encoded(pixels(0, channels=1)), encoded(pixels(1))
     source = assemble(listing([colour] * num_odd + [grey] * (200 - num_odd)))
-    assert source.train_images.shape == (200, 8, 8, channels)
+    assert source.train_samples.shape == (200, 8, 8, channels)
     assert source.notes == (note,)
-    np.testing.assert_array_equal(source.train_images[-1], np.repeat(pixels(0, channels=1), channels, axis=2))
+    np.testing.assert_array_equal(source.train_samples[-1], np.repeat(pixels(0, channels=1), channels, axis=2))
     if channels == 1:
         luma = pixels(1) @ np.array([0.299, 0.587, 0.114])
-        np.testing.assert_allclose(source.train_images[0, ..., 0], luma, atol=1)
+        np.testing.assert_allclose(source.train_samples[0, ..., 0], luma, atol=1)
 
 
 def test_nearly_all_images_decide_about_the_size() -> None:
     """One odd size turned 28 pixels into 32, and nothing was said."""
     odd, usual = encoded(pixels(0, 40, 30)), encoded(pixels(1, 28, 28))
     source = assemble(listing([odd] * 2 + [usual] * 198))
-    assert source.train_images.shape == (200, 28, 28, 3)
+    assert source.train_samples.shape == (200, 28, 28, 3)
     assert source.notes == ("28 x 28 pixels: 198 of 200 images; 2 others are resized",)
-    np.testing.assert_array_equal(source.train_images[-1], pixels(1, 28, 28))
+    np.testing.assert_array_equal(source.train_samples[-1], pixels(1, 28, 28))
     source = assemble(listing([odd] * 3 + [usual] * 197))
-    assert source.train_images.shape == (200, 32, 32, 3)
+    assert source.train_samples.shape == (200, 32, 32, 3)
     assert source.notes == (
         "all images are resized to 32 x 32 pixels: they have 2 sizes from 28 x 28 to 40 x 30 pixels",
     )
 
 
 def test_one_channel_only_if_all_are_grey() -> None:
-    assert assemble(of_sizes((8, 8), (8, 8), channels=1)).train_images.shape == (2, 8, 8, 1)
+    assert assemble(of_sizes((8, 8), (8, 8), channels=1)).train_samples.shape == (2, 8, 8, 1)
     mixed = assemble(listing([encoded(pixels(0, channels=1)), encoded(pixels(1))]))
-    assert mixed.train_images.shape == (2, 8, 8, 3)
-    np.testing.assert_array_equal(mixed.train_images[0], np.repeat(pixels(0, channels=1), 3, axis=2))
+    assert mixed.train_samples.shape == (2, 8, 8, 3)
+    np.testing.assert_array_equal(mixed.train_samples[0], np.repeat(pixels(0, channels=1), 3, axis=2))
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_the_unreadable_are_left_out_and_listed(memory_gb: int) -> None:
     truth = labels[::-1]
     source = assemble(damaged(3, 4, 7, labels=labels, true_labels=truth), memory_gb=memory_gb)
     kept = [0, 1, 2, 5, 6, 8, 9]
-    assert isinstance(source.train_images, ImageFiles) == (memory_gb == 0)
-    np.testing.assert_array_equal(source.train_images[:], np.stack([pixels(number) for number in kept]))
+    assert isinstance(source.train_samples, ImageFiles) == (memory_gb == 0)
+    np.testing.assert_array_equal(source.train_samples[:], np.stack([pixels(number) for number in kept]))
     assert [source.classes[label] for label in source.train_labels] == [labels[number] for number in kept]
     assert source.true_labels is not None
     assert [source.classes[label] for label in source.true_labels] == [truth[number] for number in kept]
@@ -237,18 +237,18 @@ def test_in_memory_or_in_files_the_source_is_the_same() -> None:
     listed = of_sizes((30, 24), (24, 31), (24, 40), (33, 24), (24, 24), (25, 25))
     size = 6 * 24 * 24 * 3
     inside, outside = assemble(listed, memory_gb=size / 1e9), assemble(listed, memory_gb=(size - 1) / 1e9)
-    assert isinstance(inside.train_images, np.ndarray)
-    assert isinstance(outside.train_images, ImageFiles)
-    np.testing.assert_array_equal(outside.train_images[:], inside.train_images)
-    assert (outside.mean, outside.std) == pixel_statistics(inside.train_images)
-    assert fingerprint(inside.train_images) == fingerprint(outside.train_images)
+    assert isinstance(inside.train_samples, np.ndarray)
+    assert isinstance(outside.train_samples, ImageFiles)
+    np.testing.assert_array_equal(outside.train_samples[:], inside.train_samples)
+    assert (outside.mean, outside.std) == pixel_statistics(inside.train_samples)
+    assert fingerprint(inside.train_samples) == fingerprint(outside.train_samples)
     for field in ("classes", "paths", "skipped", "median_size", "name"):
         assert getattr(inside, field) == getattr(outside, field)
     for source in (inside, outside):
         limited = source.limit_train(4)
         assert source.paths is not None
         assert limited.paths == source.paths[:4]
-        np.testing.assert_array_equal(limited.train_images[:], inside.train_images[:4])
+        np.testing.assert_array_equal(limited.train_samples[:], inside.train_samples[:4])
 
 
 def test_test_images_take_what_memory_is_left() -> None:
@@ -256,19 +256,19 @@ def test_test_images_take_what_memory_is_left() -> None:
     one = 8 * 8 * 3 / 1e9
     for memory_gb, in_memory in ((7 * one, True), (6.9 * one, False)):
         source = with_test(assemble(train, memory_gb=memory_gb), test, memory_gb=memory_gb)
-        assert isinstance(source.train_images, np.ndarray)
-        assert isinstance(source.test_images, np.ndarray) == in_memory
-        assert source.test_images is not None
-        np.testing.assert_array_equal(source.test_images[:], source.train_images[:3])
+        assert isinstance(source.train_samples, np.ndarray)
+        assert isinstance(source.test_samples, np.ndarray) == in_memory
+        assert source.test_samples is not None
+        np.testing.assert_array_equal(source.test_samples[:], source.train_samples[:3])
 
 
 def test_test_images_are_made_like_the_training_images() -> None:
     """Another size, and colour where training is grey."""
     source = assemble(of_sizes((8, 8), (8, 8), (8, 8), channels=1))
     source = with_test(source, damaged(2, labels=["dog"] * 10))
-    assert source.test_images is not None
+    assert source.test_samples is not None
     assert source.test_labels is not None
-    assert source.test_images.shape == (9, 8, 8, 1)
+    assert source.test_samples.shape == (9, 8, 8, 1)
     assert source.test_labels.tolist() == [1] * 9
     assert source.skipped == (Skipped("2.png", "test set: not an image, or damaged at the start"),)
     with pytest.raises(InputError, match="photos: test labels: 'cow' is not a class of the training labels"):
@@ -282,7 +282,7 @@ def test_reading_many_files(tmp_path: Path) -> None:
     numbers = range(300)
     expected = np.stack([write_png(tmp_path / f"{number}.png", number, 4, 4) for number in numbers])
     source = assemble(listing(tmp_path / f"{number}.png" for number in numbers))
-    np.testing.assert_array_equal(source.train_images, expected)
+    np.testing.assert_array_equal(source.train_samples, expected)
 
 
 def test_each_sample_knows_where_it_stood() -> None:

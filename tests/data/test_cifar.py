@@ -68,12 +68,12 @@ def as_file(layout: str, images: Images, labels: Labels, protocol: int = 2) -> b
 def write_tree(root: Path, layout: str, protocol: int = 2) -> Path:
     """The extracted folder of a layout under root."""
     data, folder, _, train, test = LAYOUTS[layout]
-    train_images, train_labels, test_images, test_labels = made(data)
+    train_samples, train_labels, test_samples, test_labels = made(data)
     (root / folder).mkdir(parents=True)
     for k, name in enumerate(train):
         part = slice(k * ROWS, (k + 1) * ROWS)
-        (root / folder / name).write_bytes(as_file(layout, train_images[part], train_labels[part], protocol))
-    (root / folder / test).write_bytes(as_file(layout, test_images, test_labels, protocol))
+        (root / folder / name).write_bytes(as_file(layout, train_samples[part], train_labels[part], protocol))
+    (root / folder / test).write_bytes(as_file(layout, test_samples, test_labels, protocol))
     (root / folder / "readme.html").write_text("not read")
     return root / folder
 
@@ -87,12 +87,12 @@ def pack(folder: Path, archive: Path) -> Path:
 def same(source: Source, data: str) -> None:
     assert source.name == data
     for got, expected in zip(
-        (source.train_images, source.train_labels, source.test_images, source.test_labels), made(data), strict=True
+        (source.train_samples, source.train_labels, source.test_samples, source.test_labels), made(data), strict=True
     ):
         np.testing.assert_array_equal(got, expected)
     np.testing.assert_array_equal(source.true_labels, source.train_labels)
-    assert isinstance(source.train_images, np.ndarray)
-    assert source.train_images.flags.c_contiguous
+    assert isinstance(source.train_samples, np.ndarray)
+    assert source.train_samples.flags.c_contiguous
 
 
 @pytest.fixture(params=LAYOUTS)

@@ -43,15 +43,15 @@ def test_every_split_has_its_images_and_labels(tmp_path: Path, prefix: str) -> N
     assert source.paths is not None
     assert source.paths[3] == "images/0/03/1003,3.jpg"
     assert source.skipped == ()
-    for split, images in enumerate((source.train_images, source.val_images, source.test_images)):
+    for split, images in enumerate((source.train_samples, source.val_samples, source.test_samples)):
         assert isinstance(images, ImageFiles)
         file = tmp_path / f"{prefix}{split}/05/1005,5.jpg"
         np.testing.assert_array_equal(images[5], read_image(file, 16, 16, 3))
 
 
 def test_images_are_256_pixels_unless_asked_and_known_by_name(root: Path) -> None:
-    assert read_source("clothing1m", root).train_images.shape == (28, 256, 256, 3)
-    assert read_source("clothing1m", root, image_size=32).train_images.shape == (28, 32, 32, 3)
+    assert read_source("clothing1m", root).train_samples.shape == (28, 256, 256, 3)
+    assert read_source("clothing1m", root, image_size=32).train_samples.shape == (28, 32, 32, 3)
     assert "clothing1m" in BUILT_IN
     source = read_source("clothing1m", root)
     assert (source.mean, source.std) == ((0.6959, 0.6537, 0.6371), (0.3113, 0.3192, 0.3214))
@@ -98,7 +98,7 @@ def test_most_images_missing_is_an_error(root: Path) -> None:
 
 
 def test_a_damaged_image_is_black_with_a_warning_and_a_lost_one_ends_the_run(root: Path) -> None:
-    images = read_clothing1m(root, 8).train_images
+    images = read_clothing1m(root, 8).train_samples
     damaged = root / "images/0/02/1002,2.jpg"
     damaged.write_bytes(damaged.read_bytes()[:300])
     with pytest.warns(DamagedImageWarning, match="1002,2.jpg: .*; used as a black image"):
@@ -113,7 +113,7 @@ def test_a_damaged_image_is_black_with_a_warning_and_a_lost_one_ends_the_run(roo
 def test_a_machine_without_memory_ends_the_run_and_blackens_nothing(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    images = read_clothing1m(root, 8).train_images
+    images = read_clothing1m(root, 8).train_samples
 
     def decode(*_: object, **__: object) -> None:
         raise MemoryError
@@ -130,14 +130,14 @@ def test_the_same_files_are_the_same_data_wherever_they_lie(tmp_path: Path) -> N
         if name == "other":
             path = tmp_path / name / "images/0/02/1002,2.jpg"
             path.write_bytes(path.read_bytes() + b" ")
-        digests.append(fingerprint(read_clothing1m(tmp_path / name).train_images))
+        digests.append(fingerprint(read_clothing1m(tmp_path / name).train_samples))
     assert digests[0] == digests[1] != digests[2]
 
 
 def test_the_first_images_of_each_class_can_be_taken_alone(root: Path) -> None:
     limited = read_clothing1m(root).limit_train(14)
     assert limited.train_labels.tolist() == list(range(14))
-    assert len(limited.train_images) == 14
+    assert len(limited.train_samples) == 14
 
 
 def test_lists_that_are_missing_or_wrong_are_named(root: Path) -> None:

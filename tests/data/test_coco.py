@@ -53,8 +53,8 @@ def test_every_box_is_a_sample(tmp_path: Path, content: dict[str, Any]) -> None:
     assert test is None
     source = read_source(str(saved(tmp_path, content)), image_size=20)
     first = np.array(Image.open(tmp_path / "train" / "a.png"))
-    assert (source.train_images[:][0] == first[:20, :20]).all()
-    assert (source.train_images[:][1] == first[10:30, 5:25]).all()
+    assert (source.train_samples[:][0] == first[:20, :20]).all()
+    assert (source.train_samples[:][1] == first[10:30, 5:25]).all()
     assert source.classes == ("cat", "dog")
 
 

@@ -66,7 +66,7 @@ def check_listed(source: Source | str, path: str) -> None:
     """The four good images are there as they were written, and the path is listed, once."""
     assert isinstance(source, Source)
     assert source.paths == ("a/0.png", "a/1.png", "b/0.png", "b/1.png")
-    np.testing.assert_array_equal(source.train_images, np.stack([pixels(number) for number in range(4)]))
+    np.testing.assert_array_equal(source.train_samples, np.stack([pixels(number) for number in range(4)]))
     assert [one.path for one in source.skipped] == [path]
 
 

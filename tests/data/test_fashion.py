@@ -26,11 +26,11 @@ from dividemix.errors import InputError
 
 def test_six_thousand_and_two_thousand_balanced_images() -> None:
     source = read_fashion()
-    assert source.train_images.shape == (6000, 28, 28, 1)
-    assert source.test_images is not None
+    assert source.train_samples.shape == (6000, 28, 28, 1)
+    assert source.test_samples is not None
     assert source.test_labels is not None
     assert source.true_labels is not None
-    assert source.test_images.shape == (2000, 28, 28, 1)
+    assert source.test_samples.shape == (2000, 28, 28, 1)
     assert np.bincount(source.train_labels).tolist() == [600] * 10
     assert np.bincount(source.test_labels).tolist() == [200] * 10
     assert source.true_labels.tolist() == source.train_labels.tolist()
@@ -42,10 +42,10 @@ def test_it_opens_as_the_original_does() -> None:
     source = read_fashion()
     assert source.train_labels[:10].tolist() == [9, 0, 0, 3, 0, 2, 7, 2, 5, 5]
     assert source.test_labels is not None
-    assert isinstance(source.train_images, np.ndarray)
-    assert isinstance(source.test_images, np.ndarray)
+    assert isinstance(source.train_samples, np.ndarray)
+    assert isinstance(source.test_samples, np.ndarray)
     assert source.test_labels[:10].tolist() == [9, 2, 1, 1, 6, 1, 4, 6, 5, 7]
-    pixels = source.train_images.tobytes() + source.test_images.tobytes()
+    pixels = source.train_samples.tobytes() + source.test_samples.tobytes()
     assert hashlib.sha256(pixels).hexdigest() == "449285c6fd2b41fdc2bdf10e1737f621576fec9bf361408b53ab434198d6f48d"
 
 

@@ -29,10 +29,10 @@ def test_each_subfolder_is_a_class(tmp_path: Path) -> None:
     assert source.name == "photos"
     assert source.classes == ("class 9", "class 10")
     assert source.paths == ("class 9/a9.png", "class 9/a10.png", "class 10/deep/er/y.PNG", "class 10/x.png")
-    np.testing.assert_array_equal(source.train_images, images[[1, 0, 3, 2]])
+    np.testing.assert_array_equal(source.train_samples, images[[1, 0, 3, 2]])
     assert names(source) == ["class 9", "class 9", "class 10", "class 10"]
     assert source.skipped == ()
-    assert source.test_images is None
+    assert source.test_samples is None
     assert source.true_labels is None
     assert source.median_size == (8, 8)
 
@@ -68,7 +68,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (photos / "dog").symlink_to(store / "dogs")
     source = read_source(str(photos))
     assert source.paths == ("cat/1.png", "cat/2.png", "cat/more/1.png", "dog/1.png", "dog/deep/2.png")
-    np.testing.assert_array_equal(source.train_images, images[[0, 1, 4, 2, 3]])
+    np.testing.assert_array_equal(source.train_samples, images[[0, 1, 4, 2, 3]])
     assert names(source) == ["cat"] * 3 + ["dog"] * 2
     assert source.skipped == ()
 
@@ -170,11 +170,11 @@ def test_train_and_test_folders(tmp_path: Path, others: list[str]) -> None:
     assert source.classes == ("a", "b")
     assert source.notes == (("test set: the images of test and val together",) if len(others) == 2 else ())
     assert source.paths == ("train/a/1.png", "train/b/1.png", "train/b/2.png")
-    np.testing.assert_array_equal(source.train_images, images[:3])
+    np.testing.assert_array_equal(source.train_samples, images[:3])
     assert source.test_labels is not None
-    assert isinstance(source.test_images, np.ndarray)
+    assert isinstance(source.test_samples, np.ndarray)
     assert source.test_labels.tolist() == [1] * (len(others) + 1)
-    assert {image.tobytes() for image in source.test_images} == {image.tobytes() for image in (images[0], *images[3:])}
+    assert {image.tobytes() for image in source.test_samples} == {image.tobytes() for image in (images[0], *images[3:])}
     assert source.skipped == (Skipped(f"{others[0]}/a/bad.png", "test set: not an image, or damaged at the start"),)
 
 
@@ -191,7 +191,7 @@ def test_classes_that_are_only_called_so(tmp_path: Path, paths: list[str]) -> No
     make(tmp_path, *paths)
     source = read_source(str(tmp_path))
     assert set(source.classes) == {path.split("/")[0] for path in paths}
-    assert source.test_images is None
+    assert source.test_samples is None
 
 
 def test_a_folder_without_images_beside_splits_is_passed_over(tmp_path: Path) -> None:
@@ -214,11 +214,11 @@ def test_another_folder_for_testing(tmp_path: Path) -> None:
     write_png(tmp_path / "other/b/7.png", 1, 20, 8)
     write_png(tmp_path / "other/b/8.png", 1)
     source = read_source(str(tmp_path / "train"), test=str(tmp_path / "other"))
-    assert source.test_images is not None
+    assert source.test_samples is not None
     assert source.test_labels is not None
-    assert source.test_images.shape == (2, 8, 8, 3)
+    assert source.test_samples.shape == (2, 8, 8, 3)
     assert source.test_labels.tolist() == [1, 1]
-    np.testing.assert_array_equal(source.test_images[1], train[1])
+    np.testing.assert_array_equal(source.test_samples[1], train[1])
     write_png(tmp_path / "other/d/1.png", 1)
     with pytest.raises(InputError, match="other: test labels: 'd' is not a class of the training labels"):
         read_source(str(tmp_path / "train"), test=str(tmp_path / "other"))
@@ -239,7 +239,7 @@ def test_the_test_part_of_a_divided_folder_is_taken(tmp_path: Path) -> None:
     make(tmp_path / "plain", "a/1.png", "b/1.png")
     divided = make(tmp_path / "whole", "train/a/1.png", "train/b/1.png", "test/b/1.png")
     source = read_source(str(tmp_path / "plain"), test=str(tmp_path / "whole"))
-    np.testing.assert_array_equal(source.test_images, divided[2:])
+    np.testing.assert_array_equal(source.test_samples, divided[2:])
 
 
 def test_no_class_folders(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_options_that_make_no_sense(tmp_path: Path, option: dict[str, Any]) -> N
 
 def test_image_size_is_for_files_alone(tmp_path: Path) -> None:
     make(tmp_path, "a/1.png", "b/1.png")
-    assert read_source(str(tmp_path), image_size=24).train_images.shape == (2, 24, 24, 3)
+    assert read_source(str(tmp_path), image_size=24).train_samples.shape == (2, 24, 24, 3)
     with pytest.raises(InputError, match=r"^image_size 24 has no meaning for fashion"):
         read_source("fashion", image_size=24)
     with pytest.raises(InputError, match="fashion has its own"):

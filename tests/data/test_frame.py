@@ -18,7 +18,7 @@ PILLOW = [Image.fromarray(image) for image in IMAGES]
 
 
 def check(source: Source) -> None:
-    np.testing.assert_array_equal(source.train_images, IMAGES)
+    np.testing.assert_array_equal(source.train_samples, IMAGES)
     assert source.train_labels.tolist() == LABELS
     assert source.classes == ("a", "b")
 
@@ -46,8 +46,8 @@ def test_a_table_has_the_columns_of_a_csv_table(table: Any, tmp_path: Path) -> N
     whole = table.assign(split=["train"] * 4 + ["test"] * 2, true_label=["b"] * 6)
     bad = pd.DataFrame({"path": [str(tmp_path / "none.png"), None], "label": "a", "split": "train", "true_label": "a"})
     source = read_arrays(pd.concat([whole, bad]))
-    np.testing.assert_array_equal(source.train_images, IMAGES[:4])
-    np.testing.assert_array_equal(source.test_images, IMAGES[4:])
+    np.testing.assert_array_equal(source.train_samples, IMAGES[:4])
+    np.testing.assert_array_equal(source.test_samples, IMAGES[4:])
     assert source.true_labels is not None
     assert source.true_labels.tolist() == [1] * 4
     assert [one.reason for one in source.skipped] == ["row 7: no image", "no such file"]
@@ -66,7 +66,7 @@ def test_a_table_of_votes(table: Any) -> None:
 
 def test_a_table_of_numbers_has_vectors() -> None:
     frame = pd.DataFrame(np.arange(24.0).reshape(6, 4))
-    np.testing.assert_array_equal(read_arrays(frame, LABELS).train_images, np.arange(24.0).reshape(6, 4))
+    np.testing.assert_array_equal(read_arrays(frame, LABELS).train_samples, np.arange(24.0).reshape(6, 4))
     series = pd.Series(LABELS)
     assert read_arrays(IMAGES, series).train_labels.tolist() == LABELS
 
@@ -91,7 +91,7 @@ def test_tables_that_make_no_sense(table: Any, options: dict[str, Any], message:
 
 
 def test_a_table_to_test_on(table: Any) -> None:
-    np.testing.assert_array_equal(read_arrays(table, test=table[:2]).test_images, IMAGES[:2])
+    np.testing.assert_array_equal(read_arrays(table, test=table[:2]).test_samples, IMAGES[:2])
 
 
 def test_a_table_of_polars(tmp_path: Path) -> None:

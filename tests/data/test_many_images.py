@@ -29,14 +29,14 @@ def test_images_and_identity_do_not_depend_on_the_memory(tmp_path: Path) -> None
     folder = str(write_shards(tmp_path / "set", 12, 3))
     inside, outside = read_source(folder), read_source(folder, memory_gb=0)
     for source in (inside, outside):
-        assert isinstance(source.train_images, ImageFiles)
-        np.testing.assert_array_equal(source.train_images[:], ARRAY)
+        assert isinstance(source.train_samples, ImageFiles)
+        np.testing.assert_array_equal(source.train_samples[:], ARRAY)
         assert source.train_labels.tolist() == [0, 1, 2] * 4
         assert "12 images: 5 of them decide on size and mean" in source.notes[-1]
     assert (inside.mean, inside.std) == (outside.mean, outside.std)
-    assert fingerprint(inside.train_images) == fingerprint(outside.train_images)
-    assert inside.train_images.nbytes == ARRAY.nbytes
-    assert outside.train_images.nbytes == 0
+    assert fingerprint(inside.train_samples) == fingerprint(outside.train_samples)
+    assert inside.train_samples.nbytes == ARRAY.nbytes
+    assert outside.train_samples.nbytes == 0
 
 
 @pytest.mark.usefixtures("many")
@@ -51,7 +51,7 @@ def test_the_mean_is_that_of_images_at_equal_distances(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("many")
 def test_an_image_that_is_kept_is_read_from_its_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    images = read_source(str(write_shards(tmp_path / "set", 12, 3))).train_images
+    images = read_source(str(write_shards(tmp_path / "set", 12, 3))).train_samples
     assert isinstance(images, ImageFiles)
     first = images[:]
     part = images.subset(np.array([7, 3]))
@@ -67,7 +67,7 @@ def test_a_damaged_image_is_black_and_named(tmp_path: Path) -> None:
     write_tar(tmp_path / "a.tar", files)
     source = read_source(str(tmp_path / "a.tar"), memory_gb=0)
     with pytest.warns(DamagedImageWarning, match=r"a\.tar, image 1: not an image.*; used as a black image"):
-        images = source.train_images[:]
+        images = source.train_samples[:]
     expected = ARRAY.copy()
     expected[1] = 0
     np.testing.assert_array_equal(images, expected)
@@ -91,8 +91,8 @@ def test_folders_and_tables_of_many_files_are_not_all_decoded(tmp_path: Path) ->
     order = [*range(0, 10, 2), *range(1, 12, 2)]
     for data, expected in (("set", order), ("table.csv", sorted(order))):
         source = read_source(str(tmp_path / data), test=str(tmp_path / "other"))
-        np.testing.assert_array_equal(source.train_images[:], ARRAY[expected])
-        np.testing.assert_array_equal(source.test_images[:], ARRAY[order])  # type: ignore[index]
+        np.testing.assert_array_equal(source.train_samples[:], ARRAY[expected])
+        np.testing.assert_array_equal(source.test_samples[:], ARRAY[order])  # type: ignore[index]
         assert [one.reason for one in source.skipped] == ["empty", "test set: empty"]
         whole = dataclasses.replace(source, mean=None, std=None)
         assert whole.train_labels.tolist() == [number % 2 for number in expected]
@@ -104,4 +104,4 @@ def test_pictures_in_a_list_are_examined_whatever_their_number(monkeypatch: pyte
 
     monkeypatch.setattr(module, "MANY", 9)
     source = read_arrays([encoded(image) for image in ARRAY], [0, 1] * 6, memory_gb=0)
-    assert fingerprint(source.train_images) == fingerprint(ARRAY)
+    assert fingerprint(source.train_samples) == fingerprint(ARRAY)

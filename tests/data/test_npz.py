@@ -43,8 +43,8 @@ def test_all_arrays_come_back(tmp_path: Path, write: Callable[..., None]) -> Non
     source = read_source(str(tmp_path / "clothes.npz"))
     assert source.name == "clothes"
     assert source.classes == ("0", "1", "2")
-    np.testing.assert_array_equal(source.train_images, given["x_train"][..., None])
-    np.testing.assert_array_equal(source.test_images, given["x_test"][..., None])
+    np.testing.assert_array_equal(source.train_samples, given["x_train"][..., None])
+    np.testing.assert_array_equal(source.test_samples, given["x_test"][..., None])
     for got, name in ((source.train_labels, "y_train"), (source.test_labels, "y_test"), (source.true_labels, "y_true")):
         np.testing.assert_array_equal(got, given[name])
 
@@ -52,8 +52,8 @@ def test_all_arrays_come_back(tmp_path: Path, write: Callable[..., None]) -> Non
 def test_colour_images_and_the_required_arrays_alone(tmp_path: Path) -> None:
     images = np.zeros((12, 5, 6, 3), np.uint8)
     source = read_npz(save(tmp_path, x_train=images, x_test=None, y_test=None, y_true=None))
-    assert source.train_images.shape == (12, 5, 6, 3)
-    assert source.test_images is None
+    assert source.train_samples.shape == (12, 5, 6, 3)
+    assert source.test_samples is None
     assert source.test_labels is None
     assert source.true_labels is None
 
@@ -241,7 +241,7 @@ def test_a_flipped_byte_is_found_or_harmless(tmp_path: Path, write: Callable[...
         except InputError as error:
             messages.append(str(error))
         else:
-            np.testing.assert_array_equal(source.train_images, given["x_train"][..., None])
+            np.testing.assert_array_equal(source.train_samples, given["x_train"][..., None])
             np.testing.assert_array_equal(source.train_labels, given["y_train"])
     assert len(messages) > 50
     assert not any("\n" in message for message in messages)

@@ -43,7 +43,7 @@ def write(path: Path, columns: dict[str, Any], features: dict[str, Any] | None =
 
 
 def check(source: Source, labels: list[str]) -> None:
-    np.testing.assert_array_equal(source.train_images, IMAGES)
+    np.testing.assert_array_equal(source.train_samples, IMAGES)
     assert [source.classes[label] for label in source.train_labels] == labels
 
 
@@ -104,7 +104,7 @@ def test_columns_splits_and_true_labels(tmp_path: Path) -> None:
     assert source.test_labels is not None
     assert source.true_labels.tolist() == [1, 1, 0, 0]
     assert source.test_labels.tolist() == [1]
-    np.testing.assert_array_equal(source.test_images, IMAGES[2:3])
+    np.testing.assert_array_equal(source.test_samples, IMAGES[2:3])
 
 
 def test_rows_that_are_left_out(tmp_path: Path) -> None:

@@ -45,19 +45,19 @@ def test_a_folder_of_shards_is_its_images(tmp_path: Path, folder: str) -> None:
     write_parquet(tmp_path / folder / "test-00000-of-00001.parquet", range(6))
     for memory_gb in (4.0, 0.0):
         source = read_source(str(tmp_path / "set"), memory_gb=memory_gb)
-        np.testing.assert_array_equal(source.train_images[:], ARRAY)
-        np.testing.assert_array_equal(source.test_images[:], ARRAY[:6])  # type: ignore[index]
+        np.testing.assert_array_equal(source.train_samples[:], ARRAY)
+        np.testing.assert_array_equal(source.test_samples[:], ARRAY[:6])  # type: ignore[index]
         assert source.train_labels.tolist() == [0, 1, 2] * 4
         assert source.classes == ("z", "b", "a")
         assert source.paths is not None
         assert source.paths[5].endswith("train-00001-of-00003.parquet/5.png")
-        assert isinstance(source.train_images, ImageFiles) == (memory_gb == 0)
+        assert isinstance(source.train_samples, ImageFiles) == (memory_gb == 0)
 
 
 def test_shards_are_the_data_of_one_file_with_all_rows(tmp_path: Path) -> None:
     write_parquet(tmp_path / "one.parquet", range(12))
     one, many = read_source(str(tmp_path / "one.parquet")), read_source(str(write_set(tmp_path / "set")))
-    assert fingerprint(one.train_images) == fingerprint(many.train_images)
+    assert fingerprint(one.train_samples) == fingerprint(many.train_samples)
     assert (one.classes, one.train_labels.tolist()) == (many.classes, many.train_labels.tolist())
 
 
@@ -72,7 +72,7 @@ def test_images_are_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         patch.setattr("dividemix.data.readers.parquet_shards._copied", None)
         read_source(folder)
     copies[1].write_bytes(b"cut short")
-    np.testing.assert_array_equal(read_source(folder).train_images, ARRAY)
+    np.testing.assert_array_equal(read_source(folder).train_samples, ARRAY)
     assert [one.stat().st_mtime_ns for one in copies][::2] == times[::2]
 
 
@@ -85,7 +85,7 @@ def test_rows_that_cannot_be_used_are_named(tmp_path: Path) -> None:
     ]
     write_parquet(folder / "train-00001-of-00003.parquet", range(4), picture=cells, kind=[0, 1, 7, None])
     source = read_source(str(folder))
-    np.testing.assert_array_equal(source.train_images, ARRAY[[0, 1, 2, 3, 8, 9, 10, 11]])
+    np.testing.assert_array_equal(source.train_samples, ARRAY[[0, 1, 2, 3, 8, 9, 10, 11]])
     start = "train-00001-of-00003.parquet/"
     assert {one.path.removeprefix(start): one.reason for one in source.skipped} == {
         "far.png": "no image: the shard has only its path",
@@ -101,7 +101,7 @@ def test_names_of_columns_and_true_labels(tmp_path: Path) -> None:
         table = {"content": contents, "word": ["x", "y"] * 3, "true_label": ["y", "x"] * 3}
         pq.write_table(pa.table(table), tmp_path / f"{shard}.parquet")
     source = read_source(str(tmp_path), columns=TableColumns(path_column="content", label_column="word"))
-    np.testing.assert_array_equal(source.train_images, ARRAY)
+    np.testing.assert_array_equal(source.train_samples, ARRAY)
     assert source.true_labels is not None
     assert source.true_labels.tolist() == [1, 0] * 6
     with pytest.raises(InputError, match=r"0\.parquet: no column 'path', it has 'content', 'word'"):
@@ -139,4 +139,4 @@ def test_a_flipped_bit_in_the_copied_images_is_noticed(tmp_path: Path, monkeypat
         with pytest.raises(InputError, match="damaged at image"):
             read_source(folder)
     copy.unlink()
-    np.testing.assert_array_equal(read_source(folder).train_images, ARRAY)
+    np.testing.assert_array_equal(read_source(folder).train_samples, ARRAY)

@@ -18,7 +18,7 @@ def source_of(labels: list[str]) -> Source:
     classes = tuple(dict.fromkeys(labels))
     samples = np.zeros((len(labels), 3), dtype=np.float32)
     return Source(
-        name="toy", classes=classes, train_images=samples, train_labels=np.array(list(map(classes.index, labels)))
+        name="toy", classes=classes, train_samples=samples, train_labels=np.array(list(map(classes.index, labels)))
     )
 
 

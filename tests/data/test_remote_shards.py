@@ -41,8 +41,8 @@ def test_shards_in_memory_are_those_on_the_disk(tmp_path: Path, memory: Any, dat
     local = read_source(str(tmp_path / "set"))
     for memory_gb in (4.0, 0.0):
         remote = read_source(f"memory://{data}", memory_gb=memory_gb)
-        np.testing.assert_array_equal(remote.train_images[:], ARRAY)
-        assert fingerprint(remote.train_images) == fingerprint(local.train_images)
+        np.testing.assert_array_equal(remote.train_samples[:], ARRAY)
+        assert fingerprint(remote.train_samples) == fingerprint(local.train_samples)
         assert (remote.paths, remote.train_labels.tolist()) == (local.paths, local.train_labels.tolist())
 
 
@@ -51,24 +51,24 @@ def test_the_local_file_system_of_fsspec_and_class_names(tmp_path: Path) -> None
     write_shards(tmp_path / "set", 12, 1, "test/{:03d}.tar")
     (folder / "classes.txt").write_text("cat\ndog\ncow\n")
     source = read_source(f"file://{folder}", memory_gb=0)
-    assert isinstance(source.train_images, ImageFiles)
+    assert isinstance(source.train_samples, ImageFiles)
     assert source.classes == ("cat", "dog", "cow")
-    np.testing.assert_array_equal(source.train_images[:], ARRAY)
-    np.testing.assert_array_equal(source.test_images[:], ARRAY)  # type: ignore[index]
+    np.testing.assert_array_equal(source.train_samples[:], ARRAY)
+    np.testing.assert_array_equal(source.test_samples[:], ARRAY)  # type: ignore[index]
 
 
 def test_parquet_shards(tmp_path: Path, memory: Any) -> None:
     put(memory, write_set(tmp_path / "set"), "/bucket/data")
     source = read_source("memory://bucket")
-    np.testing.assert_array_equal(source.train_images, ARRAY)
+    np.testing.assert_array_equal(source.train_samples, ARRAY)
     assert source.classes == ("z", "b", "a")
 
 
 def test_a_changed_shard_is_indexed_again(tmp_path: Path, memory: Any) -> None:
     put(memory, write_shards(tmp_path / "set", 12, 3), "/b")
-    assert len(read_source("memory://b").train_images) == 12
+    assert len(read_source("memory://b").train_samples) == 12
     put(memory, write_shards(tmp_path / "other", 9, 3), "/b")
-    assert len(read_source("memory://b").train_images) == 9
+    assert len(read_source("memory://b").train_samples) == 9
 
 
 def test_a_store_that_fails_during_training_ends_it(
@@ -78,7 +78,7 @@ def test_a_store_that_fails_during_training_ends_it(
     monkeypatch.setattr(assemble, "MANY", 9)
     monkeypatch.setattr(assemble, "_SAMPLE", 5)
     put(memory, write_shards(tmp_path / "set", 12, 3), "/b")
-    images = read_source("memory://b", memory_gb=0).train_images
+    images = read_source("memory://b", memory_gb=0).train_samples
     memory.rm("/b/shard-001.tar")
     with pytest.raises(InputError, match=r"shard-001\.tar: no such file or folder"):
         images[[4]]

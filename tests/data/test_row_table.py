@@ -53,7 +53,7 @@ def fails(tmp_path: Path, text: str = TABLE, **lists: Any) -> str:
 
 def test_columns_are_numbers_or_categories_by_what_they_have(tmp_path: Path) -> None:
     source = read(tmp_path, key="id")
-    rows = source.train_images
+    rows = source.train_samples
     assert isinstance(rows, np.ndarray)
     assert rows.dtype.names == ("age", "town")
     np.testing.assert_array_equal(rows["age"], [31, np.nan, 45.5, 12])
@@ -65,7 +65,7 @@ def test_columns_are_numbers_or_categories_by_what_they_have(tmp_path: Path) -> 
 
 
 def test_the_user_decides_against_what_is_inferred(tmp_path: Path) -> None:
-    rows = read(tmp_path, categorical="age", drop="id,town").train_images
+    rows = read(tmp_path, categorical="age", drop="id,town").train_samples
     assert isinstance(rows, np.ndarray)
     assert rows["age"].tolist() == ["31", None, "45.5", "12"]
     assert rows.dtype.names == ("age",)
@@ -79,7 +79,7 @@ def test_all_kinds_of_files_give_the_same_rows(tmp_path: Path) -> None:
     lines = [json.dumps({k: None if v != v else v for k, v in row.items()}) for row in frame.to_dict("records")]
     (tmp_path / "table.jsonl").write_text("\n".join(lines))
     prints = {
-        rows_fingerprint(np.asarray(read_row_table(tmp_path / f"table{end}", named()).train_images)) for end in ENDS
+        rows_fingerprint(np.asarray(read_row_table(tmp_path / f"table{end}", named()).train_samples)) for end in ENDS
     }
     assert len(prints) == 1
 
@@ -90,16 +90,16 @@ ENDS = (".csv", ".tsv", ".parquet", ".jsonl")
 def test_a_column_that_names_or_numbers_the_rows_is_not_used(tmp_path: Path) -> None:
     lines = [f"{i},person {i},{i % 7},{'ab'[i % 2]}" for i in range(100)]
     source = read(tmp_path, "number,name,x,risk\n" + "\n".join(lines))
-    assert source.train_images.dtype.names == ("x",)
+    assert source.train_samples.dtype.names == ("x",)
     assert [note.split("'")[1] for note in source.notes] == ["number", "name"]
     kept = read(tmp_path, "number,name,x,risk\n" + "\n".join(lines), numeric="number", categorical="name")
-    assert kept.train_images.dtype.names == ("number", "name", "x")
+    assert kept.train_samples.dtype.names == ("number", "name", "x")
 
 
 def test_a_nearly_numeric_column_is_reported(tmp_path: Path) -> None:
     cells = ["5"] * 30 + ["five"]
     source = read(tmp_path, "x,y,risk\n" + "".join(f"{c},{i % 3},{'ab'[i % 2]}\n" for i, c in enumerate(cells)))
-    assert not is_numeric(np.asarray(source.train_images), "x")
+    assert not is_numeric(np.asarray(source.train_samples), "x")
     assert "1 of 31 values are not numbers, such as 'five'" in source.notes[0]
 
 
@@ -108,8 +108,8 @@ def test_split_and_true_label_mean_what_they_mean_elsewhere(tmp_path: Path) -> N
     source = read(tmp_path, text)
     assert source.true_labels is not None
     assert source.true_labels.tolist() == [1, 1]
-    assert source.test_images is not None
-    assert source.test_images["x"].tolist() == [3]
+    assert source.test_samples is not None
+    assert source.test_samples["x"].tolist() == [3]
     assert [one.path for one in source.skipped] == ["line 5"]
     assert source.rows.tolist() == [0, 1]
 
@@ -128,8 +128,8 @@ def test_a_test_table_has_the_types_of_the_training_table(tmp_path: Path) -> Non
     source = read_source(
         str(tmp_path / "train.csv"), test=str(tmp_path / "test.csv"), columns=TableColumns(rows=named(drop="id"))
     )
-    assert source.test_images is not None
-    assert source.test_images["town"].tolist() == ["7", "9"]  # a category, though it looks like a number
+    assert source.test_samples is not None
+    assert source.test_samples["town"].tolist() == ["7", "9"]  # a category, though it looks like a number
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_damaged_parquet_file_and_a_wrong_kind_are_one_line(tmp_path: Path) ->
 
 
 def test_rows_to_predict_need_the_columns_of_the_training(tmp_path: Path) -> None:
-    rows = read(tmp_path, drop="id").train_images
+    rows = read(tmp_path, drop="id").train_samples
     (tmp_path / "new.csv").write_text("age,more\n1,2\n")
     with pytest.raises(InputError, match="no column 'town', which the model needs: the columns are 'age', 'more'"):
         rows_like(rows.dtype, read_columns(tmp_path / "new.csv"), "new.csv")

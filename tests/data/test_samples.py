@@ -36,7 +36,7 @@ class Pictures(Dataset[Any]):
 
 
 def check(source: Source, classes: tuple[str, ...] = ("0", "1")) -> None:
-    np.testing.assert_array_equal(source.train_images, IMAGES)
+    np.testing.assert_array_equal(source.train_samples, IMAGES)
     assert source.train_labels.tolist() == LABELS
     assert source.classes == classes
 
@@ -69,13 +69,13 @@ def test_a_data_set_of_tensors() -> None:
     check(read_arrays(TensorDataset(TENSORS, torch.tensor(LABELS))))
     vectors = TensorDataset(torch.arange(24.0).reshape(6, 4), torch.tensor(LABELS))
     source = read_arrays(vectors)
-    np.testing.assert_array_equal(source.train_images, np.arange(24.0).reshape(6, 4))
+    np.testing.assert_array_equal(source.train_samples, np.arange(24.0).reshape(6, 4))
     assert source.train_labels.tolist() == LABELS
 
 
 def test_a_data_set_may_be_for_testing_and_labels_may_be_given() -> None:
     source = read_arrays(Pictures(PILLOW), test=Pictures(PILLOW[:2]))
-    np.testing.assert_array_equal(source.test_images, IMAGES[:2])
+    np.testing.assert_array_equal(source.test_samples, IMAGES[:2])
     source = read_arrays(Pictures(PILLOW), ["x", "y"] * 3, classes=["x", "y"])
     assert source.train_labels.tolist() == [0, 1] * 3
 
@@ -114,5 +114,5 @@ def test_all_images_decide_what_white_is() -> None:
     """Of a list of different sizes, an image with no level above 1 is nearly black, not nearly white."""
     dark, bright = np.ones((9, 8, 3), np.float32), IMAGES[2].astype(np.float32)
     source = read_arrays([dark, bright, dark], [0, 1, 0], image_size=8)
-    assert isinstance(source.train_images, np.ndarray)
-    assert source.train_images[0].max() == 1
+    assert isinstance(source.train_samples, np.ndarray)
+    assert source.train_samples[0].max() == 1

@@ -30,22 +30,22 @@ def reasons(source: Source) -> dict[str, str]:
 def test_a_folder_of_shards_is_its_images_in_memory_and_in_the_files(tmp_path: Path) -> None:
     folder = write_shards(tmp_path / "set", 12, 3)
     inside, outside = read_source(str(folder)), read_source(str(folder), memory_gb=0)
-    assert isinstance(inside.train_images, np.ndarray)
-    assert isinstance(outside.train_images, ImageFiles)
+    assert isinstance(inside.train_samples, np.ndarray)
+    assert isinstance(outside.train_samples, ImageFiles)
     for source in (inside, outside):
-        np.testing.assert_array_equal(source.train_images[:], ARRAY)
+        np.testing.assert_array_equal(source.train_samples[:], ARRAY)
         assert source.train_labels.tolist() == [0, 1, 2] * 4
         assert source.classes == ("0", "1", "2")
         assert source.name == "set"
         assert source.paths is not None
         assert source.paths[5] == "shard-001.tar/0005.png"
-    assert fingerprint(inside.train_images) == fingerprint(outside.train_images)
+    assert fingerprint(inside.train_samples) == fingerprint(outside.train_samples)
 
 
 @pytest.mark.parametrize("pattern", ["shard-{000..002}.tar", "shard-{000,001,002}.tar", "shard-*.tar"])
 def test_a_pattern_is_the_folder(tmp_path: Path, pattern: str) -> None:
     folder = write_shards(tmp_path / "set", 12, 3)
-    np.testing.assert_array_equal(read_source(str(folder / pattern)).train_images, ARRAY)
+    np.testing.assert_array_equal(read_source(str(folder / pattern)).train_samples, ARRAY)
 
 
 def test_braces_are_expanded_as_a_shell_does() -> None:
@@ -72,7 +72,7 @@ def test_one_tar_file_is_a_data_set_and_a_test_set(tmp_path: Path) -> None:
     write_shards(tmp_path, 12, 1, "others.tar")
     source = read_source(str(tmp_path / "photos.tar"), test=str(tmp_path / "others.tar"))
     assert source.name == "photos"
-    np.testing.assert_array_equal(source.test_images, ARRAY)
+    np.testing.assert_array_equal(source.test_samples, ARRAY)
 
 
 @pytest.mark.parametrize("name", ["{split}-{{:04d}}.tar", "{split}/{{:d}}.tar", "set_{split}_{{:d}}.tar"])
@@ -80,14 +80,14 @@ def test_splits_are_told_by_the_names_of_shards_or_folders(tmp_path: Path, name:
     write_shards(tmp_path, 8, 2, name.format(split="train"))
     write_shards(tmp_path, 12, 1, name.format(split="val"))
     source = read_source(str(tmp_path))
-    assert len(source.train_images) == 8
-    np.testing.assert_array_equal(source.test_images, ARRAY)
+    assert len(source.train_samples) == 8
+    np.testing.assert_array_equal(source.test_samples, ARRAY)
 
 
 def test_shards_that_are_all_for_testing_are_trained_on(tmp_path: Path) -> None:
     source = read_source(str(write_shards(tmp_path / "test", 12, 2, "test-{}.tar")))
-    assert len(source.train_images) == 12
-    assert source.test_images is None
+    assert len(source.train_samples) == 12
+    assert source.test_samples is None
 
 
 def test_json_has_label_and_true_label_and_a_file_names_the_classes(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_what_cannot_be_used_is_named_with_its_reason(tmp_path: Path) -> None:
     ]
     write_tar(tmp_path / "a.tar", [*good, *odd])
     source = read_source(str(tmp_path / "a.tar"))
-    np.testing.assert_array_equal(source.train_images[:12], ARRAY)
-    assert len(source.train_images) == 13
+    np.testing.assert_array_equal(source.train_samples[:12], ARRAY)
+    assert len(source.train_samples) == 13
     assert source.rows.tolist() == [*range(12), 18]
     assert source.num_given == 19
     assert reasons(source) == {
@@ -153,7 +153,7 @@ def test_links_are_never_followed(tmp_path: Path) -> None:
             label = tarfile.TarInfo(f"{key}.cls")
             archive.addfile(label)
     source = read_source(str(path))
-    assert len(source.train_images) == 12
+    assert len(source.train_samples) == 12
     assert reasons(source) == dict.fromkeys(("a.tar/soft.png", "a.tar/hard.png"), "a link: not followed")
 
 
@@ -238,4 +238,4 @@ def test_a_damaged_index_is_made_again(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DIVIDEMIX_CACHE", str(tmp_path / "file" / "below"))
-    assert len(read_source(str(write_shards(tmp_path / "set", 12, 1))).train_images) == 12
+    assert len(read_source(str(write_shards(tmp_path / "set", 12, 1))).train_samples) == 12

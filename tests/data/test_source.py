@@ -20,9 +20,9 @@ def make(**changes: Any) -> Source:
     fields = {
         "name": "toy",
         "classes": ("a", "b", "c"),
-        "train_images": rng.integers(0, 256, (7, 4, 5, 3), dtype=np.uint8),
+        "train_samples": rng.integers(0, 256, (7, 4, 5, 3), dtype=np.uint8),
         "train_labels": np.array([0, 1, 2, 0, 1, 2, 0]),
-        "test_images": rng.integers(0, 256, (2, 4, 5, 3), dtype=np.uint8),
+        "test_samples": rng.integers(0, 256, (2, 4, 5, 3), dtype=np.uint8),
         "test_labels": np.array([2, 0]),
         "true_labels": np.array([0, 0, 2, 1, 1, 2, 0]),
     }
@@ -46,16 +46,16 @@ def images(*shape: int, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
     ("changes", "message"),
     [
         ({"classes": ("a",)}, "toy: has 1 classes, at least two"),
-        ({"train_images": images(7, 4, 5, 3, dtype=np.float32)}, "train_images has type float32: must be uint8"),
-        ({"train_images": images(7, 4, 5, 3, dtype=np.int8)}, "train_images has type int8: must be uint8"),
-        ({"train_images": images(7)}, "train_images has shape (7,)"),
-        ({"train_images": images(7, 60)}, "test_vectors has images, but the training samples are vectors"),
-        ({"train_images": images(7, 4, 5)}, "train_images has shape (7, 4, 5)"),
-        ({"train_images": images(7, 3, 4, 5)}, "with 1 or 3 channels"),
-        ({"train_images": images(7, 0, 5, 3)}, "has no pixels"),
-        ({"train_images": images(0, 4, 5, 3), "train_labels": np.zeros(0, int)}, "has no pixels"),
+        ({"train_samples": images(7, 4, 5, 3, dtype=np.float32)}, "train_images has type float32: must be uint8"),
+        ({"train_samples": images(7, 4, 5, 3, dtype=np.int8)}, "train_images has type int8: must be uint8"),
+        ({"train_samples": images(7)}, "train_images has shape (7,)"),
+        ({"train_samples": images(7, 60)}, "test_vectors has images, but the training samples are vectors"),
+        ({"train_samples": images(7, 4, 5)}, "train_images has shape (7, 4, 5)"),
+        ({"train_samples": images(7, 3, 4, 5)}, "with 1 or 3 channels"),
+        ({"train_samples": images(7, 0, 5, 3)}, "has no pixels"),
+        ({"train_samples": images(0, 4, 5, 3), "train_labels": np.zeros(0, int)}, "has no pixels"),
         (
-            {"train_images": images(1, 4, 5, 3), "train_labels": np.zeros(1, int)},
+            {"train_samples": images(1, 4, 5, 3), "train_labels": np.zeros(1, int)},
             "train_images has one image, at least two",
         ),
         ({"train_labels": np.array([0, 1, 2, 0, 1, 2])}, "train_labels has shape (6,): must be (7,), one label"),
@@ -74,10 +74,10 @@ def images(*shape: int, dtype: DTypeLike = np.uint8) -> NDArray[Any]:
         ({"true_labels": np.array([0, 1, 2, 0, 1, 2, 7])}, "true_labels has label 7"),
         ({"true_labels": np.array([0, 1])}, "true_labels has shape (2,)"),
         ({"test_labels": None}, "belong together"),
-        ({"test_images": None}, "belong together"),
-        ({"test_images": images(2, 4, 4, 3)}, "test_images has images of (4, 4, 3), but the training images are"),
-        ({"test_images": images(0, 4, 5, 3), "test_labels": np.zeros(0, int)}, "test_images has shape (0, 4, 5, 3)"),
-        ({"test_images": images(2, 4, 5, 3, dtype=np.uint16)}, "test_images has type uint16"),
+        ({"test_samples": None}, "belong together"),
+        ({"test_samples": images(2, 4, 4, 3)}, "test_images has images of (4, 4, 3), but the training images are"),
+        ({"test_samples": images(0, 4, 5, 3), "test_labels": np.zeros(0, int)}, "test_images has shape (0, 4, 5, 3)"),
+        ({"test_samples": images(2, 4, 5, 3, dtype=np.uint16)}, "test_images has type uint16"),
         ({"test_labels": np.array([0, 5])}, "test_labels has label 5"),
         ({"test_labels": np.array([0])}, "test_labels has shape (1,)"),
     ],
@@ -90,7 +90,7 @@ def test_each_violation_is_one_line_that_names_the_array(changes: dict[str, Any]
 
 
 def test_a_source_without_test_or_true_labels_is_fine() -> None:
-    source = make(test_images=None, test_labels=None, true_labels=None)
+    source = make(test_samples=None, test_labels=None, true_labels=None)
     assert source.test_labels is None
     assert source.true_labels is None
 
@@ -105,15 +105,15 @@ def test_limit_takes_the_first_of_each_given_class_in_order(with_truth: bool, li
             counts[label] += 1
             kept.append(position)
     limited = source.limit_train(limit)
-    assert isinstance(source.train_images, np.ndarray)
-    assert isinstance(limited.train_images, np.ndarray)
-    assert limited.train_images.tolist() == [source.train_images[position].tolist() for position in kept]
+    assert isinstance(source.train_samples, np.ndarray)
+    assert isinstance(limited.train_samples, np.ndarray)
+    assert limited.train_samples.tolist() == [source.train_samples[position].tolist() for position in kept]
     assert limited.train_labels.tolist() == [source.train_labels[position] for position in kept]
     if with_truth:
         assert source.true_labels is not None
         assert limited.true_labels is not None
         assert limited.true_labels.tolist() == source.true_labels[kept].tolist()
-    assert limited.test_images is source.test_images
+    assert limited.test_samples is source.test_samples
     assert limited.classes == source.classes
     assert limited.rows.tolist() == kept
     assert limited.num_given == 7
@@ -143,16 +143,16 @@ def test_a_limit_that_cannot_be_kept_is_refused(limit: int) -> None:
 
 def test_a_limit_for_testing_holds_for_every_test_set() -> None:
     images, labels = np.arange(8 * 3, dtype=np.uint8).repeat(4).reshape(8, 2, 2, 3)[..., :3], np.arange(8) % 2
-    source = make(train_images=np.zeros((7, 2, 2, 3), np.uint8), test_images=images, test_labels=labels)
+    source = make(train_samples=np.zeros((7, 2, 2, 3), np.uint8), test_samples=images, test_labels=labels)
     source = dataclasses.replace(source, other_tests={"web": (images[:6], labels[:6])})
     small = source.limit_test(4)
-    np.testing.assert_array_equal(small.test_images, images[:4])
+    np.testing.assert_array_equal(small.test_samples, images[:4])
     assert small.test_labels is not None
     assert small.test_labels.tolist() == [0, 1, 0, 1]
     assert small.other_tests["web"][1].tolist() == [0, 1, 0, 1]
-    assert small.train_images is source.train_images
+    assert small.train_samples is source.train_samples
     with pytest.raises(InputError, match="limit_test is 4: toy has no test images"):
-        make(test_images=None, test_labels=None).limit_test(4)
+        make(test_samples=None, test_labels=None).limit_test(4)
 
 
 def test_reading_data_needs_no_torch() -> None:

@@ -41,7 +41,7 @@ def read(folder: Path, rows: list[list[str]], **options: Any) -> Source:
 def check(
     source: Source, numbers: Sequence[int] = (0, 1, 2, 3), labels: Sequence[str] = ("cat", "dog", "cat", "dog")
 ) -> None:
-    np.testing.assert_array_equal(source.train_images, np.stack([pixels(number) for number in numbers]))
+    np.testing.assert_array_equal(source.train_samples, np.stack([pixels(number) for number in numbers]))
     assert [source.classes[label] for label in source.train_labels] == list(labels)
 
 
@@ -51,7 +51,7 @@ def test_paths_and_labels(folder: Path) -> None:
     assert source.name == "data"
     assert source.paths == tuple(row[0] for row in ROWS)
     assert source.skipped == ()
-    assert source.test_images is None
+    assert source.test_samples is None
     assert source.true_labels is None
 
 
@@ -106,7 +106,7 @@ def test_splits(folder: Path, name: str) -> None:
     ]
     source = read(folder, rows)
     check(source)
-    np.testing.assert_array_equal(source.test_images, np.stack([pixels(4), pixels(5)]))
+    np.testing.assert_array_equal(source.test_samples, np.stack([pixels(4), pixels(5)]))
     assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 0]
     (folder / "other.csv").write_text("path,label\nimg/4.png,dog\n")
@@ -142,7 +142,7 @@ def test_another_table_for_testing(folder: Path) -> None:
     (folder / "img/test.tsv").write_text("label\tpath\ndog\t5.png\ndog\t6.png\ncat\tnone.png\n")
     source = read(folder, [HEADER, *ROWS], test=str(folder / "img/test.tsv"))
     check(source)
-    np.testing.assert_array_equal(source.test_images, np.stack([pixels(5), pixels(6)]))
+    np.testing.assert_array_equal(source.test_samples, np.stack([pixels(5), pixels(6)]))
     assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 1]
     assert source.skipped == (Skipped("none.png", "test set: no such file"),)
@@ -154,14 +154,14 @@ def test_another_table_for_testing(folder: Path) -> None:
 def test_tables_folders_and_arrays_can_be_mixed(folder: Path) -> None:
     write_png(folder / "more/dog/0.png", 6)
     source = read(folder, [HEADER, *ROWS], test=str(folder / "more"))
-    assert source.test_images is not None
-    np.testing.assert_array_equal(source.test_images[0], pixels(6))
+    assert source.test_samples is not None
+    np.testing.assert_array_equal(source.test_samples[0], pixels(6))
     names = np.array(["dog", "cat"])
     np.savez(folder / "t.npz", x_train=np.stack([pixels(1), pixels(2)]), y_train=[0, 1], classes=names)
     source = read(folder, [HEADER, *ROWS], test=str(folder / "t.npz"))
     assert source.test_labels is not None
     assert source.test_labels.tolist() == [1, 0]
-    np.testing.assert_array_equal(source.test_images, np.stack([pixels(1), pixels(2)]))
+    np.testing.assert_array_equal(source.test_samples, np.stack([pixels(1), pixels(2)]))
     source = read_source(str(folder / "t.npz"), test=str(folder / "more"))
     assert source.test_labels is not None
     assert source.test_labels.tolist() == [0]
@@ -211,7 +211,7 @@ def test_paths_start_from_the_image_root(folder: Path) -> None:
     check(read(folder / "project", [HEADER, *rows], image_root=folder / "img"))
     split = [[*HEADER, "split"], *([*row, "train"] for row in rows), ["4.png", "dog", "test"]]
     source = read(folder / "project", split, image_root=folder / "img")
-    np.testing.assert_array_equal(source.test_images, pixels(4)[np.newaxis])
+    np.testing.assert_array_equal(source.test_samples, pixels(4)[np.newaxis])
     with pytest.raises(InputError, match=r"3 of 4: '0\.png': no such file; .* start from .*project: set image_root"):
         read(folder / "project", [HEADER, *rows[:2], ["2.png", "cat"], rows[3]])
     with pytest.raises(InputError, match=r"^image_root is .*none: no such folder"):

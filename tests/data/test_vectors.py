@@ -48,7 +48,7 @@ def as_arrow(folder: Path) -> str:
 def test_a_file_gives_the_vectors_that_were_written(tmp_path: Path, write: Any) -> None:
     source = read_source(write(tmp_path))
     assert source.kind == "vectors"
-    assert np.array_equal(source.train_images[:], X)
+    assert np.array_equal(source.train_samples[:], X)
     assert source.classes == ("c0", "c1", "c2")
     assert source.train_labels.tolist() == Y.tolist()
     assert source.rows.tolist() == list(range(12))
@@ -63,8 +63,8 @@ def test_an_npy_file_has_its_labels_in_another_file(tmp_path: Path, suffix: str)
     else:
         labels.write_text("label,true_label\n" + "".join(f"{name},{name}\n" for name in NAMES))
     source = read_source(str(tmp_path / "x.npy"), labels=str(labels))
-    assert isinstance(source.train_images, np.memmap)
-    assert np.array_equal(source.train_images, X)
+    assert isinstance(source.train_samples, np.memmap)
+    assert np.array_equal(source.train_samples, X)
     assert source.train_labels.tolist() == Y.tolist()
     assert (source.true_labels is None) == (suffix == ".npy")
 
@@ -73,7 +73,7 @@ def test_an_npy_file_as_test_set(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", Y)
     source = read_source(numbered_npz(tmp_path), test=str(tmp_path / "x.npy"), test_labels=str(tmp_path / "y.npy"))
-    assert np.array_equal(source.test_images[:], X)  # type: ignore[index]
+    assert np.array_equal(source.test_samples[:], X)  # type: ignore[index]
     assert source.test_labels is not None
     assert source.test_labels.tolist() == Y.tolist()
 
@@ -91,8 +91,8 @@ def test_rows_without_a_vector_or_a_label_are_skipped_and_splits_are_kept_apart(
     pa.parquet.write_table(table, tmp_path / "v.parquet", row_group_size=4)
     source = read_source(str(tmp_path / "v.parquet"))
     assert source.rows.tolist() == [0, 1, 2, 4, 6, 7, 8]
-    assert np.array_equal(source.train_images[:], X[source.rows])
-    assert np.array_equal(source.test_images[:], X[9:])  # type: ignore[index]
+    assert np.array_equal(source.train_samples[:], X[source.rows])
+    assert np.array_equal(source.test_samples[:], X[9:])  # type: ignore[index]
     assert [(one.path, one.reason) for one in source.skipped] == [
         ("row 3", "no vector"),
         ("row 5", "no label, or not a class"),
@@ -102,10 +102,10 @@ def test_rows_without_a_vector_or_a_label_are_skipped_and_splits_are_kept_apart(
 def test_large_vectors_of_an_npz_file_are_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(npz_reader, "_LARGE", 200)
     source = read_source(numbered_npz(tmp_path), memory_gb=1e-6)
-    assert isinstance(source.train_images, np.memmap)
-    assert np.array_equal(source.train_images, X)
+    assert isinstance(source.train_samples, np.memmap)
+    assert np.array_equal(source.train_samples, X)
     np.savez_compressed(tmp_path / "c.npz", x_train=X, y_train=Y)
-    assert not isinstance(read_source(str(tmp_path / "c.npz")).train_images, np.memmap)
+    assert not isinstance(read_source(str(tmp_path / "c.npz")).train_samples, np.memmap)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_large_vectors_of_an_npz_file_are_mapped(tmp_path: Path, monkeypatch: py
 def test_vectors_in_memory(data: Any) -> None:
     source = read_arrays(data, NAMES, test=data, test_labels=NAMES)
     assert source.kind == "vectors"
-    np.testing.assert_array_equal(source.train_images[:], X)
-    np.testing.assert_array_equal(source.test_images[:], X)  # type: ignore[index]
+    np.testing.assert_array_equal(source.train_samples[:], X)
+    np.testing.assert_array_equal(source.test_samples[:], X)  # type: ignore[index]
 
 
 def test_a_column_of_a_data_set_in_memory() -> None:
@@ -132,7 +132,7 @@ def test_a_column_of_a_data_set_in_memory() -> None:
             return {"e": X.tolist(), "label": NAMES}[key]
 
     source = read_arrays(Dataset(), features_column="e")
-    np.testing.assert_array_equal(source.train_images[:], X)
+    np.testing.assert_array_equal(source.train_samples[:], X)
     with pytest.raises(InputError, match="data has no column 'f': it has 'e', 'label'"):
         read_arrays(Dataset(), features_column="f")
 
@@ -233,4 +233,4 @@ def test_a_mapped_array_is_not_written_to(tmp_path: Path) -> None:
 
 def test_a_source_of_vectors_is_limited_like_one_of_images() -> None:
     source: Source = read_arrays(X, NAMES).limit_train(6)
-    np.testing.assert_array_equal(source.train_images[:], X[:6])
+    np.testing.assert_array_equal(source.train_samples[:], X[:6])

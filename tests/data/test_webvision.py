@@ -35,8 +35,8 @@ def test_every_split_has_its_images_and_labels(tmp_path: Path, by_number: bool, 
     assert source.skipped == ()
     folder = "3" if by_number else "n01491361"
     for read, file in (
-        (source.train_images, "google/q0003/3_a,b.jpg"),
-        (source.test_images, f"{val_folder}/val000003.jpg"),
+        (source.train_samples, "google/q0003/3_a,b.jpg"),
+        (source.test_samples, f"{val_folder}/val000003.jpg"),
         (images, f"imagenet/val/{folder}/ILSVRC2012_val_00000003.JPEG"),
     ):
         assert isinstance(read, ImageFiles)
@@ -45,7 +45,7 @@ def test_every_split_has_its_images_and_labels(tmp_path: Path, by_number: bool, 
 
 def test_images_are_256_pixels_unless_asked(tmp_path: Path) -> None:
     make_webvision(tmp_path)
-    assert read_source("webvision", tmp_path).train_images.shape == (28, 256, 256, 3)
+    assert read_source("webvision", tmp_path).train_samples.shape == (28, 256, 256, 3)
     assert read_source("webvision", tmp_path, image_size=40).other_tests["ilsvrc12"][0].shape == (7, 40, 40, 3)
 
 

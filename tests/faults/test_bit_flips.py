@@ -291,7 +291,7 @@ def test_a_flipped_bit_in_the_copied_images_of_shards(tmp_path: Path, monkeypatc
     save_tables(tmp_path, 1)
 
     def read() -> bytes:
-        return np.asarray(read_source(str(tmp_path / "tables")).train_images[:]).tobytes()
+        return np.asarray(read_source(str(tmp_path / "tables")).train_samples[:]).tobytes()
 
     read()
     (path,) = (tmp_path / "cache" / "shards").glob("*.images")

@@ -207,7 +207,7 @@ def test_an_npz_header_that_claims_more_than_the_file_has_takes_no_memory(tmp_pa
     )
     assert "claim.npz: damaged" in said
     assert size < 100
-    assert len(read_npz(save_toy(tmp_path), memory_gb=1e-4).train_images) == 40
+    assert len(read_npz(save_toy(tmp_path), memory_gb=1e-4).train_samples) == 40
     with pytest.raises(InputError, match="memory_gb is 1e-06"):
         read_npz(save_toy(tmp_path), memory_gb=1e-6)
 

@@ -90,7 +90,7 @@ def test_samples_with_something_hidden(run: Run, samples: Any, told: str) -> Non
 
 def test_numbers_that_pandas_can_lack_are_numbers(run: Run) -> None:
     table = pd.DataFrame(X).astype("Float64")
-    np.testing.assert_array_equal(np.asarray(read_arrays(table, Y).train_images), X)
+    np.testing.assert_array_equal(np.asarray(read_arrays(table, Y).train_samples), X)
     np.testing.assert_array_equal(run.predict(table), run.predict(X))
 
 

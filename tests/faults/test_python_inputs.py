@@ -56,8 +56,8 @@ def test_images_that_are_none(images: Any) -> None:
 def test_bfloat16_images_are_images() -> None:
     """Row 11: a traceback. Oracle: the same numbers as float32, which has all of bfloat16's."""
     short = (PIXELS / 255).bfloat16()
-    expected = read_arrays(short.float().numpy(), Y).train_images
-    assert np.array_equal(np.asarray(read_arrays(short, Y).train_images), np.asarray(expected))
+    expected = read_arrays(short.float().numpy(), Y).train_samples
+    assert np.array_equal(np.asarray(read_arrays(short, Y).train_samples), np.asarray(expected))
     model, images = small_model(), (torch.from_numpy(small_images(3)) / 255).bfloat16()
     assert np.array_equal(model.predict_proba(images), model.predict_proba(images.float()))
     assert np.array_equal(model.predict_proba(list(images)), model.predict_proba(list(images.float())))

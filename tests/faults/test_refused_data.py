@@ -141,7 +141,7 @@ def test_an_image_that_a_store_does_not_give_is_not_skipped(tmp_path: Path, monk
     monkeypatch.setattr(type(files), "cat_file", once)
     with pytest.raises(InputError, match=r"shard-00\d\.tar: cannot be read: the network is down"):
         read_source("memory://b")
-    assert len(read_source("memory://b").train_images) == 12
+    assert len(read_source("memory://b").train_samples) == 12
     files.store.clear()
 
 
@@ -166,7 +166,7 @@ def test_an_item_of_a_data_set_that_is_refused_is_not_skipped() -> None:
 
     with pytest.raises(InputError, match=r"\[2\]: cannot be read: Too many open files: allow more"):
         read_arrays(Opened(OSError(errno.EMFILE, os.strerror(errno.EMFILE), "2.png")))
-    assert len(read_arrays(Opened(OSError("image file is truncated"))).train_images) == 5
+    assert len(read_arrays(Opened(OSError("image file is truncated"))).train_samples) == 5
 
 
 @pytest.mark.parametrize("columns", [{"features_column": "v"}, {}])

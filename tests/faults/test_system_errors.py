@@ -52,7 +52,7 @@ def test_too_many_open_files_are_no_damaged_images(tmp_path: Path, capsys: pytes
         with pytest.raises((OSError, InputError), match="Too many open files"), few_files():
             read()
     assert np.array_equal(
-        np.asarray(read_source(str(tmp_path / "data")).train_images), images[[0, 2, 4, 6, 1, 3, 5, 7]]
+        np.asarray(read_source(str(tmp_path / "data")).train_samples), images[[0, 2, 4, 6, 1, 3, 5, 7]]
     )
 
 

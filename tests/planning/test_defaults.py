@@ -135,7 +135,7 @@ def test_large_images_on_a_cpu_are_made_small_unless_a_size_is_given(tmp_path: P
             Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{i}.png")
     source, choices = choose(*job_for(tmp_path / "photos"))
     assert ("image_size", 64) in [(choice.name, choice.value) for choice in choices]
-    assert source.train_images.shape[1:] == (64, 64, 3)
+    assert source.train_samples.shape[1:] == (64, 64, 3)
     assert "image_size" not in chosen(tmp_path / "photos", image_size=32)
 
 
@@ -145,7 +145,7 @@ def test_images_that_are_read_as_large_are_known_as_large(tmp_path: Path) -> Non
         (tmp_path / "photos" / name).mkdir(parents=True)
         Image.new("RGB", (side, side)).save(tmp_path / "photos" / name / "1.png")
     source, choices = choose(*job_for(tmp_path / "photos"))
-    assert source.train_images.shape[1:] == (64, 64, 3)
+    assert source.train_samples.shape[1:] == (64, 64, 3)
     assert ("image_size", 64) in [(choice.name, choice.value) for choice in choices]
 
 

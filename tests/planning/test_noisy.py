@@ -33,14 +33,14 @@ def noisy(folder: Path, noise: str, seed: int = 1) -> Noisy:
 def test_outsiders_replace_images_and_keep_labels(tmp_path: Path, outsiders: Path) -> None:
     before = toy_arrays()
     found = noisy(tmp_path, f"open_set:0.3:{outsiders}")
-    images = found.source.train_images[..., 0]
+    images = found.source.train_samples[..., 0]
     is_outside = (np.asarray(images) == 255).all(axis=(1, 2))
     assert is_outside.sum() == round(0.3 * NUM_TRAIN)
     assert found.labels.tolist() == before["y_train"].tolist()
     assert found.true_labels is not None
     assert found.true_labels.tolist() == np.where(is_outside, -1, before["y_train"]).tolist()
     np.testing.assert_array_equal(images[~is_outside], before["x_train"][~is_outside])
-    np.testing.assert_array_equal(found.source.test_images, before["x_test"][..., np.newaxis])
+    np.testing.assert_array_equal(found.source.test_samples, before["x_test"][..., np.newaxis])
     assert found.noise is not None
     assert found.noise.true_rate == pytest.approx(0.3)
 
@@ -59,7 +59,7 @@ def test_outsiders_from_a_folder_get_the_size_of_the_images(tmp_path: Path) -> N
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (20, 30), "white").save(path)
     found = noisy(tmp_path, f"open_set:0.5:{tmp_path / 'photos'}")
-    assert ((np.asarray(found.source.train_images) == 255).all(axis=(1, 2, 3))).sum() == NUM_TRAIN // 2
+    assert ((np.asarray(found.source.train_samples) == 255).all(axis=(1, 2, 3))).sum() == NUM_TRAIN // 2
 
 
 def test_a_run_with_outsiders_resumes_and_counts_them_as_wrong(tmp_path: Path, outsiders: Path) -> None:

@@ -147,7 +147,7 @@ def _division(
 
 
 def fashion_shown(i: int) -> Shown | None:
-    return image(encode(_FASHION.train_images[i]))
+    return image(encode(_FASHION.train_samples[i]))
 
 
 _FASHION = read_fashion()

@@ -130,7 +130,7 @@ def test_a_quick_machine_gets_more_epochs(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_page_is_written_within_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Thumbnails of photographs may take as long as some epochs."""
     monkeypatch.setattr("dividemix.display.page_seconds", lambda run: 20.0)
-    written = []
+    written: list[object] = []
     monkeypatch.setattr("dividemix.display.write_report", written.append)
     run = limited(tmp_path / "run", 60.0, Clock(monkeypatch, 2.0))
     watch(run)

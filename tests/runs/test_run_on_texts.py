@@ -175,7 +175,7 @@ def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
         "\n".join(json.dumps({"t": text, "label": str(i % 2)}, ensure_ascii=False) for i, text in enumerate(texts)),
         encoding="utf-8-sig",
     )
-    assert read_source(str(tmp_path / "a.jsonl"), columns=TableColumns(text_column="t")).train_images.tolist() == texts  # type: ignore[union-attr]
+    assert read_source(str(tmp_path / "a.jsonl"), columns=TableColumns(text_column="t")).train_samples.tolist() == texts  # type: ignore[union-attr]
     (tmp_path / "a.txt").write_text("\n".join(texts) + "\n")
     assert texts_of(tmp_path / "a.txt", None) == texts
 
@@ -202,7 +202,7 @@ def test_all_kinds_of_tables_give_the_same(extension: str, tmp_path: Path) -> No
         parquet.write_table(arrow.Table.from_pylist(rows), table)
     expected = read_source(str(tmp_path / "news.csv"), columns=TableColumns(text_column="text", label_column="topic"))
     found = read_source(str(table), columns=TableColumns(text_column="text", label_column="topic"))
-    assert found.train_images.tolist() == expected.train_images.tolist()  # type: ignore[union-attr]
+    assert found.train_samples.tolist() == expected.train_samples.tolist()  # type: ignore[union-attr]
     assert found.classes == expected.classes
     np.testing.assert_array_equal(found.train_labels, expected.train_labels)
     np.testing.assert_array_equal(found.rows, expected.rows)

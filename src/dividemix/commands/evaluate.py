@@ -112,7 +112,7 @@ def _evaluate_on(arguments: argparse.Namespace, of_test: dict[str, str]) -> int:
     source = read_test(model, job)
     if identity(Path(job.data)) == identity(Path(arguments.test)):
         warnings.warn(f"{arguments.test} is what the run was trained on: the model may know these labels", stacklevel=2)
-    samples, labels = source.test_images, source.test_labels
+    samples, labels = source.test_samples, source.test_labels
     assert samples is not None
     assert labels is not None
     if source.skipped:

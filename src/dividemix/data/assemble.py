@@ -57,7 +57,7 @@ def assemble(
     return Source(
         name=Path(listing.where).resolve().stem,
         classes=tuple(classes),
-        train_images=decoded.images,
+        train_samples=decoded.images,
         train_labels=numbered(labels, classes, f"{listing.where}: labels"),
         true_labels=None if truth is None else numbered(truth, classes, f"{listing.where}: true labels"),
         mean=mean,
@@ -132,15 +132,15 @@ def with_test(source: Source, listing: Listing, *, memory_gb: float = 4.0) -> So
     They are held in memory if they fit into the part of `memory_gb` that the training images do not use. Raises
     InputError if more than half of them cannot be read, or a label is not a class of the source.
     """
-    shape = source.train_images.shape
-    left = memory_gb * 1e9 - source.train_images.nbytes
+    shape = source.train_samples.shape
+    left = memory_gb * 1e9 - source.train_samples.nbytes
     decoded = _found(listing, (shape[1], shape[2], shape[3]), left)
     check_enough(listing, decoded.failed)
     labels = [listing.labels[row] for row in decoded.rows]
     skipped = (*listing.skipped, *decoded.failed, *listing.ignored)
     return dataclasses.replace(
         source,
-        test_images=decoded.images,
+        test_samples=decoded.images,
         test_labels=numbered(labels, source.classes, f"{listing.where}: test labels"),
         skipped=(*source.skipped, *(Skipped(one.path, f"test set: {one.reason}") for one in skipped)),
         notes=(*source.notes, *(f"test set: {note}" for note in listing.notes)),

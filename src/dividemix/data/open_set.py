@@ -25,11 +25,11 @@ def with_outsiders(
     They come from the training images of `other`: a folder, a file, or a built-in set in `root`. Each is used once, as
     long as there are enough. Raises InputError if they cannot be read, or the images are not in memory.
     """
-    images = source.train_images
+    images = source.train_samples
     if not isinstance(images, np.ndarray) or images.ndim != 4:
         raise InputError("open_set noise needs images in memory: raise memory_gb, or use less data")
     if other in BUILT_IN:
-        outside = read_source(other, root if BUILT_IN[other].needs_root else None).train_images
+        outside = read_source(other, root if BUILT_IN[other].needs_root else None).train_samples
     else:
         outside = training_images_like(source, other, memory_gb=memory_gb)
     if outside.shape[1:] != images.shape[1:]:
@@ -40,4 +40,4 @@ def with_outsiders(
     order = np.concatenate([rng.permutation(len(outside)) for _ in range(-(-len(images) // len(outside)))])
     mixed = images.copy()
     mixed[replaced] = outside[order[: int(replaced.sum())]]
-    return dataclasses.replace(source, train_images=mixed), replaced
+    return dataclasses.replace(source, train_samples=mixed), replaced

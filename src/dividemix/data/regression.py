@@ -25,8 +25,8 @@ def refuse_regression(source: Source, where: str) -> None:
         return
     problem = f"{len(names):,} different numbers as labels of {num_samples:,} {source.kind}, such as {names[-1]}"
     remedy = "labels must be classes, each with several samples"
-    if is_rows(source.train_images):
-        others = _few_valued(source.train_images)
+    if is_rows(source.train_samples):
+        others = _few_valued(source.train_samples)
         remedy = f"as target, name a column of classes, such as {', '.join(others)}" if others else remedy
     raise InputError(f"{where}: has {problem}: regression is not supported; {remedy}")
 

@@ -42,7 +42,7 @@ class Encoding:
 
     encoder: str  # The name of the encoder
     about: Mapping[str, Any]  # What identifies it: its weights by their digest, its preprocessing
-    images: "Source"
+    source: "Source"
     fitted: Any = None  # The encoder itself, if it was fitted on the training samples
 
 
@@ -50,18 +50,18 @@ class Encoding:
 class Source:
     """A data set as it was given: training samples with labels that may be wrong, and what else is known.
 
-    The samples of all sets are of one kind, images or vectors.
+    The samples of all sets are of one kind.
     """
 
     name: str
     """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its extension."""
     classes: tuple[str, ...]  # Names of the C classes
     label_type: LabelType = "text"  # What labels of a Python program were; predictions have the same type
-    train_images: Samples  # (N, H, W, K), or vectors (N, D)
+    train_samples: Samples  # images (N, H, W, K), vectors (N, D), or texts or rows (N,)
     train_labels: Labels  # (N,): given labels, in [0, C)
-    test_images: Samples | None = None
+    test_samples: Samples | None = None
     test_labels: Labels | None = None
-    val_images: Samples | None = None
+    val_samples: Samples | None = None
     """Validation samples, which select the epoch to keep. All samples have the shape of the training samples."""
     val_labels: Labels | None = None  # Their labels, which are clean
     other_tests: Mapping[str, tuple[Samples, Labels]] = dataclasses.field(default_factory=dict)
@@ -94,8 +94,8 @@ class Source:
             raise InputError(f"{name}: has {num_classes} classes, at least two are needed")
         check_text(self.classes, f"{name}: classes")
         check_text(self.paths or (), f"{name}: paths")
-        check_samples(self.train_images, f"{name}: train_{self.kind}")
-        num_train = len(self.train_images)
+        check_samples(self.train_samples, f"{name}: train_{self.kind}")
+        num_train = len(self.train_samples)
         labels = as_labels(self.train_labels, f"{name}: train_labels", num_train, num_classes)
         if labels.min() == labels.max():
             raise InputError(f"{name}: all training labels are {labels[0]}, at least two classes are needed")
@@ -112,21 +112,21 @@ class Source:
         assert self.votes is None or len(self.votes.choices) == num_train
         assert 0 <= self.rows.min() <= self.rows.max() < self.num_given
         for part in ("test", "val"):
-            images, labels = getattr(self, f"{part}_images"), getattr(self, f"{part}_labels")
-            object.__setattr__(self, f"{part}_labels", self._checked_labels(images, labels, part))
-        for part, (images, labels) in self.other_tests.items():
-            self._checked_labels(images, labels, part)
+            samples, labels = getattr(self, f"{part}_samples"), getattr(self, f"{part}_labels")
+            object.__setattr__(self, f"{part}_labels", self._checked_labels(samples, labels, part))
+        for part, (samples, labels) in self.other_tests.items():
+            self._checked_labels(samples, labels, part)
 
     @property
     def kind(self) -> Kind:
         """What the samples are."""
-        return kind_of(self.train_images)
+        return kind_of(self.train_samples)
 
     @property
     def in_memory(self) -> bool:
         """Whether all images are arrays, so no files are decoded during training."""
         others = (images for images, _ in self.other_tests.values())
-        held = (self.train_images, self.test_images, self.val_images, *others)
+        held = (self.train_samples, self.test_samples, self.val_samples, *others)
         return not any(isinstance(images, ImageFiles) for images in held)
 
     @property
@@ -134,45 +134,45 @@ class Source:
         """The size of all images that are arrays; vectors, which can be mapped from a file, do not count."""
         if self.kind != "images":
             return 0
-        held = (self.train_images, self.test_images, self.val_images)
+        held = (self.train_samples, self.test_samples, self.val_samples)
         return sum(images.nbytes for images in held if isinstance(images, np.ndarray))
 
-    def _checked_labels(self, images: Samples | None, labels: Labels | None, part: str) -> Labels | None:
-        """Check validation or test images and return their labels; None if there are none."""
-        if images is None and labels is None:
+    def _checked_labels(self, samples: Samples | None, labels: Labels | None, part: str) -> Labels | None:
+        """Check validation or test samples and return their labels; None if there are none."""
+        if samples is None and labels is None:
             return None
         where = f"{self.name}: {part}_{self.kind}"
-        if images is None or labels is None:
+        if samples is None or labels is None:
             raise InputError(f"{where} and {part}_labels belong together, but only one of them is given")
-        check_samples(images, where, like=self.train_images)
-        return as_labels(labels, f"{self.name}: {part}_labels", len(images), len(self.classes))
+        check_samples(samples, where, like=self.train_samples)
+        return as_labels(labels, f"{self.name}: {part}_labels", len(samples), len(self.classes))
 
     def limit_train(self, limit: int) -> "Source":
-        """The source with the first training images of each class, about `limit` in all (see `limited`)."""
+        """The source with the first training samples of each class, about `limit` in all (see `limited`)."""
         return self.subset(limited(self.train_labels, len(self.classes), limit, "limit_train"))
 
     def limit_test(self, limit: int) -> "Source":
-        """The source with the first images of each class of every test set, about `limit` in each (see `limited`)."""
+        """The source with the first samples of each class of every test set, about `limit` in each (see `limited`)."""
 
-        def first(images: Images | ImageFiles, labels: Labels) -> tuple[Images | ImageFiles, Labels]:
+        def first(samples: Samples, labels: Labels) -> tuple[Samples, Labels]:
             index = limited(labels, len(self.classes), limit, "limit_test")
-            return _taken(images, index), labels[index]
+            return _taken(samples, index), labels[index]
 
-        if self.test_images is None or self.test_labels is None:
+        if self.test_samples is None or self.test_labels is None:
             raise InputError(f"limit_test is {limit}: {self.name} has no test images; leave it out")
-        images, labels = first(self.test_images, self.test_labels)
+        samples, labels = first(self.test_samples, self.test_labels)
         others = {name: first(*other) for name, other in self.other_tests.items()}
-        return dataclasses.replace(self, test_images=images, test_labels=labels, other_tests=others)
+        return dataclasses.replace(self, test_samples=samples, test_labels=labels, other_tests=others)
 
     def long_tail(self, ratio: float) -> "Source":
-        """The source with ever fewer training images of each class: the first has `ratio` times those of the last."""
+        """The source with ever fewer training samples of each class: the first has `ratio` times those of the last."""
         return self.subset(long_tailed(self.train_labels, len(self.classes), ratio))
 
     def subset(self, index: NDArray[np.int64]) -> "Source":
         """The source with the training samples of index (n,) alone."""
         return dataclasses.replace(
             self,
-            train_images=_taken(self.train_images, index),
+            train_samples=_taken(self.train_samples, index),
             train_labels=self.train_labels[index],
             true_labels=None if self.true_labels is None else self.true_labels[index],
             paths=None if self.paths is None else tuple(self.paths[i] for i in index),
@@ -181,9 +181,9 @@ class Source:
         )
 
 
-def _taken(images: Samples, index: NDArray[np.int64]) -> Samples:
+def _taken(samples: Samples, index: NDArray[np.int64]) -> Samples:
     """The samples of index (n,)."""
-    return images.subset(index) if isinstance(images, ImageFiles) else images[index]
+    return samples.subset(index) if isinstance(samples, ImageFiles) else samples[index]
 
 
 def kind_of(samples: Samples) -> Kind:

@@ -26,11 +26,11 @@ def data_digest(
     """
     if source.encoding is not None:
         about = json.dumps(source.encoding.about, sort_keys=True)
-        of_images = data_digest(source.encoding.images, labels, true_labels, trusted)
+        of_images = data_digest(source.encoding.source, labels, true_labels, trusted)
         return hashlib.blake2b(f"{about} {of_images}".encode(), digest_size=16).hexdigest()
-    digest = hashlib.blake2b(repr((source.classes, source.train_images.shape)).encode(), digest_size=16)
+    digest = hashlib.blake2b(repr((source.classes, source.train_samples.shape)).encode(), digest_size=16)
     others = [*source.other_tests.values(), *([trusted] if trusted else [])]
-    for images in (source.train_images, source.test_images, source.val_images, *(images for images, _ in others)):
+    for images in (source.train_samples, source.test_samples, source.val_samples, *(images for images, _ in others)):
         if images is not None:
             digest.update(_FINGERPRINTS[source.kind](images))
     for array in (labels, true_labels, source.test_labels, source.val_labels, *(labels for _, labels in others)):

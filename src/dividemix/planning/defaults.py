@@ -62,12 +62,12 @@ def choose(
         _refuse_to_finetune(job, given)
         return source, [choice for choice in _for_finetuning(job) if choice.name not in given]
     if source.kind == "vectors" and (method := method_for_vectors(given)):
-        choices = [*for_vectors(method, source.train_images.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
+        choices = [*for_vectors(method, source.train_samples.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
         if budget is not None:
             choices = [_despite(choice, budget) if choice.name == "epochs" else choice for choice in choices]
         return source, [choice for choice in choices if choice.name not in given]
     if source.kind == "vectors":
-        choices = [*net_for(source.train_images.shape[1:]), *_by_samples(source, given)]
+        choices = [*net_for(source.train_samples.shape[1:]), *_by_samples(source, given)]
         if "method" not in given and job.method != (usual := find_preset(DEFAULT).method):
             refuse_unknown_settings(given, usual)
             choices.insert(0, Choice("method", usual, "vectors, and settings of a network"))
@@ -90,7 +90,7 @@ def _for_images(
     job: Job, source: Source, given: Mapping[str, Any], *, on_cpu: bool, can_resize: bool
 ) -> tuple[Source, list[Choice]]:
     """The images, read again if another size suits the machine, and settings that fit them."""
-    is_large = min(source.median_size or source.train_images.shape[1:3]) > _LARGE
+    is_large = min(source.median_size or source.train_samples.shape[1:3]) > _LARGE
     choices = []
     starts_trained = job.weights is not None or job.pretrained
     if starts_trained and _can_train_head_only(job, source):
@@ -101,23 +101,23 @@ def _for_images(
         ]
     elif on_cpu:
         if is_large and can_resize:
-            if source.train_images.shape[1] != _CPU_SIZE:  # a built-in set with its own size
+            if source.train_samples.shape[1] != _CPU_SIZE:  # a built-in set with its own size
                 source = read(replace(job, image_size=_CPU_SIZE))
             choices += [Choice("image_size", _CPU_SIZE, "a CPU; with weights, or on a GPU: 224 pixels and ResNet-50")]
-        width = (16, "grey images") if source.train_images.shape[3] == 1 else (32, "colour images")
+        width = (16, "grey images") if source.train_samples.shape[3] == 1 else (32, "colour images")
         net = Choice("net", "small_vgg", "one network: trains in minutes on a CPU")
         if find_method(job.method).num_nets(job.settings) > 1:
             net = Choice("net", "small_cnn", "two networks: train in minutes on a CPU")
         choices += [net, Choice("net_width", *width)]
         if (name := given.get("net", net.value)) in _RATES:
             choices += [Choice("lr", *_RATES[name])]
-        num_pixels = math.prod(source.train_images.shape[:3])
+        num_pixels = math.prod(source.train_samples.shape[:3])
         if num_pixels > _MANY_PIXELS and computes_in_bfloat16() and not job.settings.reproducible:
             reason = f"{num_pixels / 1e6:.0f} million pixels: this CPU computes in it about twice as fast as in float32"
             choices += [Choice("precision", "bfloat16", reason)]
     else:
         choices += [Choice("net", "preact_resnet18", "small images")]
-    side = job.settings.crop_size or min(source.train_images.shape[1:3])
+    side = job.settings.crop_size or min(source.train_samples.shape[1:3])
     views = [
         Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels"),
         Choice("crop_border", "reflected", "more like an image than black edges"),
@@ -140,7 +140,7 @@ def _has_linear_head(s: MethodSettings, source: Source) -> bool:
 
     if s.net in NETS:
         return True
-    shape = net_shape(source.train_images.shape[1:], s)
+    shape = net_shape(source.train_samples.shape[1:], s)
     return find_head(build_net(s, num_classes=len(source.classes), image_shape=shape, seed=s.seed))[0] != ""
 
 
@@ -198,7 +198,7 @@ def _by_samples(source: Source, given: Mapping[str, Any]) -> list[Choice]:
         reason = "the regulariser asks for all classes equally often, and here they differ"
         choices.append(Choice("lambda_r", 0.0, f"{reason}: {counts.min():,} to {counts.max():,} samples"))
     share, reason = 0.1, "samples held out, with labels as noisy as all, choose the epoch to keep"
-    if source.val_images is not None:
+    if source.val_samples is not None:
         share, reason = 0.0, "the data has its own validation images"
     elif np.median(counts[counts > 0]) < _MIN_PER_CLASS:
         share, reason = 0.0, f"most classes have fewer than {_MIN_PER_CLASS} samples: none to spare"

@@ -41,11 +41,11 @@ def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
     fitted: TfidfEncoder | ColumnsEncoder | None = None
     train_vectors: NDArray[np.float32] | None = None  # if fitting gives them
     if encoder is None and job.encoder is None and source.kind == "rows":
-        encoder = fitted = ColumnsEncoder.fitted(np.asarray(source.train_images))
+        encoder = fitted = ColumnsEncoder.fitted(np.asarray(source.train_samples))
     elif encoder is None:
         if source.kind != "texts":
             raise InputError(f"encoder {TFIDF!r} takes texts, but {job.data} has {source.kind}: leave it out")
-        encoder, found = TfidfEncoder.fitted(np.asarray(source.train_images).tolist())
+        encoder, found = TfidfEncoder.fitted(np.asarray(source.train_samples).tolist())
         fitted, train_vectors = encoder, found.numpy()
     if encoder.takes != source.kind:
         raise InputError(f"encoder {job.encoder!r} takes {encoder.takes}, but {job.data} has {source.kind}")
@@ -62,13 +62,13 @@ def encode_source(job: Job, encoder: Encoder | None, source: Source) -> Source:
         return None if samples is None else vectors(samples, what)
 
     if train_vectors is None:
-        train_vectors = vectors(source.train_images, f"training {source.kind}")
+        train_vectors = vectors(source.train_samples, f"training {source.kind}")
     changes: dict[str, Any] = {
-        "train_images": train_vectors,
-        "test_images": part(source.test_images, f"test {source.kind}"),
-        "val_images": part(source.val_images, f"validation {source.kind}"),
+        "train_samples": train_vectors,
+        "test_samples": part(source.test_samples, f"test {source.kind}"),
+        "val_samples": part(source.val_samples, f"validation {source.kind}"),
         "other_tests": {name: (vectors(one, name), labels) for name, (one, labels) in source.other_tests.items()},
     }
     about = encoder.describe()
-    encoding = Encoding(encoder=job.encoder_name or about["name"], about=about, images=source, fitted=fitted)
+    encoding = Encoding(encoder=job.encoder_name or about["name"], about=about, source=source, fitted=fitted)
     return dataclasses.replace(source, mean=None, std=None, encoding=encoding, **changes)

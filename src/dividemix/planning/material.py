@@ -71,7 +71,7 @@ class Material:
     @property
     def given_kind(self) -> Kind:
         """What the samples are as given: images, texts or rows may have become vectors."""
-        return self.kind if self.encoding is None else self.encoding.images.kind
+        return self.kind if self.encoding is None else self.encoding.source.kind
 
     @property
     def sets(self) -> TrainingSets:
@@ -86,9 +86,9 @@ class Material:
     @property
     def texts(self) -> tuple[str, ...] | None:
         """The texts (N,) that the vectors were computed from; None for other samples."""
-        if self.encoding is None or self.encoding.images.kind != "texts":
+        if self.encoding is None or self.encoding.source.kind != "texts":
             return None
-        return tuple(np.asarray(self.encoding.images.train_images).tolist())
+        return tuple(np.asarray(self.encoding.source.train_samples).tolist())
 
     @property
     def space(self) -> Tensor | None:
@@ -99,9 +99,9 @@ class Material:
     @property
     def table(self) -> NDArray[Any] | None:
         """The rows (N,) of a table that the vectors were computed from; None for other samples."""
-        if self.encoding is None or self.encoding.images.kind != "rows":
+        if self.encoding is None or self.encoding.source.kind != "rows":
             return None
-        return np.asarray(self.encoding.images.train_images)
+        return np.asarray(self.encoding.source.train_samples)
 
     @property
     def unseen(self) -> NDArray[np.int64]:
@@ -149,28 +149,28 @@ def gather(
     source = source or read(job)
     source, labels, true_labels, noise = with_noise(job, source, spec)
     mean, std, hold, hold_to_train = _holders(job, source, device)
-    everything = hold_to_train(source.train_images, labels)
+    everything = hold_to_train(source.train_samples, labels)
     if isinstance(everything, FeatureData) and source.encoding is not None:
-        everything.pictures = source.encoding.images.train_images if source.encoding.images.kind == "images" else None
+        everything.pictures = source.encoding.source.train_samples if source.encoding.source.kind == "images" else None
     train_index, holdout_index, num_copies = _hold_out(labels, job.holdout, seed=job.settings.seed, source=source)
     about_copies = (
         f"{num_copies} of the images to hold out have exact copies in the training set, so they are trained on"
     )
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
-    if source.val_images is not None and source.val_labels is not None:
+    if source.val_samples is not None and source.val_labels is not None:
         if job.holdout:
             raise InputError(
                 f"holdout is {job.holdout:g}: {job.data} has its own validation {source.kind}; set holdout to 0"
             )
-        holdout = hold(source.val_images, source.val_labels)
+        holdout = hold(source.val_samples, source.val_labels)
     trusted, test = _read_trusted(job, source), None
-    if source.test_images is not None and source.test_labels is not None:
-        test = hold(source.test_images, source.test_labels)
+    if source.test_samples is not None and source.test_labels is not None:
+        test = hold(source.test_samples, source.test_labels)
     return Material(
         classes=source.classes,
         class_labels=class_labels(source.classes, source.label_type),
         kind=source.kind,
-        shape=tuple(source.train_images.shape[1:]),
+        shape=tuple(source.train_samples.shape[1:]),
         mean=mean,
         std=std,
         everything=everything,
@@ -178,7 +178,7 @@ def gather(
         trusted=None if trusted is None else hold_to_train(*trusted),
         train_index=train_index,
         holdout=holdout,
-        clean_holdout=source.val_images is not None,
+        clean_holdout=source.val_samples is not None,
         test=test,
         other_tests={name: hold(images, labels) for name, (images, labels) in source.other_tests.items()},
         true_labels=true_labels,
@@ -203,8 +203,8 @@ def _holders(
     """Mean and deviation of the training samples, and what holds samples: to test on, and to train on."""
     s = job.settings
     if source.kind == "vectors":
-        means, stds = feature_statistics(np.asarray(source.train_images))
-        if source.encoding is not None and source.encoding.images.kind == "texts":
+        means, stds = feature_statistics(np.asarray(source.train_samples))
+        if source.encoding is not None and source.encoding.source.kind == "texts":
             # One scale for all: the last directions of an SVD are noise, which must not become as large as the first.
             stds = np.full_like(stds, np.sqrt(np.mean(stds**2)))
         if source.encoding is not None and is_tokens(source.encoding.encoder):
@@ -212,7 +212,7 @@ def _holders(
             s = dataclasses.replace(s, noise_std=0.0)
         vectors: Any = partial(FeatureData, mean=means, std=stds, device=device)
         return means.tolist(), stds.tolist(), vectors, partial(vectors, noise_std=s.noise_std)
-    height, width, _ = source.train_images.shape[1:]
+    height, width, _ = source.train_samples.shape[1:]
     if s.crop_size > min(height, width):
         raise InputError(
             f"crop_size is {s.crop_size}: the images are {height} x {width} pixels; set a smaller crop_size or a larger"
@@ -224,7 +224,7 @@ def _holders(
         )
     mean, std = source.mean, source.std
     if mean is None or std is None:
-        mean, std = pixel_statistics(source.train_images)
+        mean, std = pixel_statistics(source.train_samples)
     about: dict[str, Any] = {"crop_size": s.crop_size, "device": device, "reading": divided_reading}
     images: Any = partial(ArrayData, mean=mean, std=std, **about)
     views: dict[str, Any] = {"crop_padding": s.crop_padding, "crop_border": s.crop_border}
@@ -247,9 +247,9 @@ def _hold_out(
             held.append(rng.permutation(members)[: round(share * len(members))])
     holdout = np.sort(np.concatenate(held))
     num_drawn = len(holdout)
-    given = source if source.encoding is None else source.encoding.images
+    given = source if source.encoding is None else source.encoding.source
     if num_drawn and given.kind == "images":
-        holdout = holdout[~has_copy_outside(given.train_images, holdout)]
+        holdout = holdout[~has_copy_outside(given.train_samples, holdout)]
     return np.setdiff1d(np.arange(len(labels)), holdout), holdout, num_drawn - len(holdout)
 
 
@@ -259,11 +259,11 @@ def _read_trusted(job: Job, source: Source) -> Labelled | None:
         return None
     if source.encoding is not None:
         raise InputError("trusted cannot be used with an encoder yet: encode both yourself, and train on the vectors")
-    bare = dataclasses.replace(source, test_images=None, test_labels=None)
+    bare = dataclasses.replace(source, test_samples=None, test_labels=None)
     try:
         whole = with_samples_of(bare, job.trusted, columns=columns_of(job), memory_gb=job.memory_gb)
     except InputError as error:
         raise InputError(f"trusted is {job.trusted!r}: {str(error).removeprefix(f'{job.trusted!r}: ')}") from error
-    assert whole.test_images is not None
+    assert whole.test_samples is not None
     assert whole.test_labels is not None
-    return whole.test_images, whole.test_labels
+    return whole.test_samples, whole.test_labels

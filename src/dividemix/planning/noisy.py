@@ -40,7 +40,7 @@ def with_noise(job: Job, source: Source, spec: NoiseSpec) -> Noisy:
         num_classes=len(source.classes),
         seed=job.settings.seed,
         similar=source.similar,
-        samples=source.train_images,
+        samples=source.train_samples,
         human=human,
     )
     if spec.kind == "open_set":

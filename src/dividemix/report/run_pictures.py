@@ -50,7 +50,7 @@ def _arrays(settings: Mapping[str, Any]) -> Mapping[int, NDArray[np.uint8]]:
         if is_refusal(error.__cause__):
             raise
         return {}
-    images = source.train_images
+    images = source.train_samples
     return _Rows(images, source.rows) if isinstance(images, np.ndarray) and images.ndim == 4 else {}
 
 

@@ -35,5 +35,5 @@ def run_rows(run: Path, content: PageContent, data: str | None = None) -> list[S
     if missing is not None:
         raise InputError(f"{table}: row {missing} is not where it was when the run was trained: give the right data")
     index = np.array([place[row] for row in content.sample_rows.tolist()], dtype=np.int64)
-    cells = RowCells.of(np.asarray(source.train_images)[index], content.labels)
+    cells = RowCells.of(np.asarray(source.train_samples)[index], content.labels)
     return [cells.shown(i) for i in range(len(index))]

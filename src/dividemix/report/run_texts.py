@@ -26,8 +26,8 @@ def run_texts(run: Path, content: PageContent, data: str | None = None) -> list[
         if not table.is_file():
             raise InputError(f"{table}: no such file: start in the folder where it was trained, or give data")
         source = read_text_rows(table, str(settings["text_column"]), str(settings.get("label_column") or "label"))
-    assert isinstance(source.train_images, np.ndarray)
-    texts = dict(zip(source.rows.tolist(), source.train_images.tolist(), strict=True))
+    assert isinstance(source.train_samples, np.ndarray)
+    texts = dict(zip(source.rows.tolist(), source.train_samples.tolist(), strict=True))
     missing = next((row for row in content.sample_rows.tolist() if row not in texts), None)
     if missing is not None:
         raise InputError(f"{table}: text {missing} is not where it was when the run was trained: give the right data")

@@ -145,11 +145,11 @@ class RunDirectory:
 
     def write_data(self, source: Source) -> None:
         """Write data.npz, from a source in memory; of vectors that an encoder computed, the samples."""
-        source = source if source.encoding is None else source.encoding.images
+        source = source if source.encoding is None else source.encoding.source
         arrays = {
-            "x_train": packed(source.train_images),
+            "x_train": packed(source.train_samples),
             "y_train": source.train_labels,
-            "x_test": packed(source.test_images),
+            "x_test": packed(source.test_samples),
             "y_test": source.test_labels,
             "y_true": source.true_labels,
             "classes": np.array(source.classes),

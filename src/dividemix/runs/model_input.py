@@ -16,10 +16,10 @@ def model_input(job: Job, material: Material) -> Input:
     vectors, encoding = VectorInput(material.mean, material.std), material.encoding
     if encoding is None:
         return vectors
-    if encoding.images.kind == "rows":
+    if encoding.source.kind == "rows":
         return RowInput(encoding.fitted, vectors)
     encoder = encoding.fitted or encoder_of(job)
     assert encoder is not None
-    if encoding.images.kind == "texts":
-        return TextInput(encoding.encoder, encoder, vectors, encoding.images.text_column or job.text_column)
-    return EncodedInput(encoding.images.train_images.shape[1:], encoding.encoder, encoder, vectors)
+    if encoding.source.kind == "texts":
+        return TextInput(encoding.encoder, encoder, vectors, encoding.source.text_column or job.text_column)
+    return EncodedInput(encoding.source.train_samples.shape[1:], encoding.encoder, encoder, vectors)

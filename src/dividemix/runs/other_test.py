@@ -66,4 +66,4 @@ def _blank(model: Model, name: str) -> Source:
                 for column in model.takes.columns.columns
             }
         )
-    return Source(name=name, classes=tuple(map(str, model.classes)), train_images=samples, train_labels=np.arange(2))
+    return Source(name=name, classes=tuple(map(str, model.classes)), train_samples=samples, train_labels=np.arange(2))

@@ -87,7 +87,7 @@ def source_reader(
             refuse_regression(source, data)
         if test is None:
             return source
-        if source.test_images is not None:
+        if source.test_samples is not None:
             raise InputError(f"test {test} is a second test set: {data} has its own; leave it out")
         return with_samples_of(source, test, columns=columns, labels=test_labels, memory_gb=memory_gb)
 
@@ -113,7 +113,7 @@ def with_samples_of(
     if columns.rows is not None:
         table = read_columns(Path(data), columns.rows.target)
         rows, given = rows_and_labels_like(source, table, data, columns.rows.target)
-        return dataclasses.replace(source, test_images=rows, test_labels=given)
+        return dataclasses.replace(source, test_samples=rows, test_labels=given)
     arrays = _array_reader(data, columns, labels, option="test_labels", memory_gb=memory_gb)
     if arrays is None:
         if source.kind != "images":
@@ -121,13 +121,13 @@ def with_samples_of(
         found, for_test = list_files(data, columns)
         return with_test(source, for_test or found, memory_gb=memory_gb)
     other = arrays()
-    samples, numbers = other.test_images, other.test_labels
+    samples, numbers = other.test_samples, other.test_labels
     if samples is None or numbers is None:
-        samples, numbers = other.train_images, other.train_labels
+        samples, numbers = other.train_samples, other.train_labels
     if (kind := kind_of(samples)) != source.kind:
         raise InputError(f"{data}: has {kind}, but the training samples are {source.kind}")
     number = numbered([other.classes[label] for label in numbers], source.classes, f"{data}: test labels")
-    return dataclasses.replace(source, test_images=samples, test_labels=number)
+    return dataclasses.replace(source, test_samples=samples, test_labels=number)
 
 
 def training_images_like(source: Source, data: str, *, memory_gb: float = 4.0) -> NDArray[np.uint8]:
@@ -137,12 +137,12 @@ def training_images_like(source: Source, data: str, *, memory_gb: float = 4.0) -
     """
     check_exists(data)
     if suffix_of(data) == ".npz":
-        images = read_npz(Path(data), memory_gb=memory_gb).train_images
+        images = read_npz(Path(data), memory_gb=memory_gb).train_samples
     else:
         listing, _ = list_files(data, _USUAL)
         known = dataclasses.replace(listing, labels=[source.classes[0]] * len(listing.files))  # no class matters here
-        bare = dataclasses.replace(source, test_images=None, test_labels=None)
-        found = with_test(bare, known, memory_gb=memory_gb).test_images
+        bare = dataclasses.replace(source, test_samples=None, test_labels=None)
+        found = with_test(bare, known, memory_gb=memory_gb).test_samples
         assert found is not None
         images = found
     if not isinstance(images, np.ndarray) or images.ndim != 4:

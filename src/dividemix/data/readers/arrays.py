@@ -143,10 +143,10 @@ def _rows(data: Any, test: Any, named: RowColumns, name: str) -> Source:
     source = dataclasses.replace(source, label_type=label_type(columns.cells[named.target]))
     if test is None:
         return source
-    if source.test_images is not None:
+    if source.test_samples is not None:
         raise InputError("test is a second test set: data has its own, in its column split; leave it out")
     rows, labels = rows_and_labels_like(source, columns_of(test, "test"), "test", named.target)
-    return dataclasses.replace(source, test_images=rows, test_labels=labels)
+    return dataclasses.replace(source, test_samples=rows, test_labels=labels)
 
 
 def _text_columns(data: Any, labels: Any, where: str, text_column: str, label_column: str) -> tuple[Any, Any]:
@@ -179,7 +179,7 @@ def _with_test(
     given = names_of(own_labels if labels is None else labels, classes, "test_labels", len(samples))
     if isinstance(samples, np.ndarray):
         number = numbered(given, source.classes, "test_labels")
-        return dataclasses.replace(source, test_images=samples, test_labels=number)
+        return dataclasses.replace(source, test_samples=samples, test_labels=number)
     return with_test(source, _listing(source.name, samples, given, image_root), memory_gb=memory_gb)
 
 

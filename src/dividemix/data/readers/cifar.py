@@ -83,10 +83,10 @@ def _read(cifar: Cifar, root: Path | None) -> Source:
     return Source(
         name=cifar.name,
         classes=cifar.classes,
-        train_images=train_images,
+        train_samples=train_images,
         train_labels=train_labels,
         true_labels=train_labels,
-        test_images=test_images,
+        test_samples=test_images,
         test_labels=test_labels,
         similar=cifar.similar,
         mean=cifar.mean,

@@ -35,10 +35,10 @@ def read_fashion(root: Path | None = None) -> Source:
         return Source(
             name="fashion",
             classes=CLASSES,
-            train_images=arrays["x_train"][..., np.newaxis],
+            train_samples=arrays["x_train"][..., np.newaxis],
             train_labels=arrays["y_train"],
             true_labels=arrays["y_train"],
-            test_images=arrays["x_test"][..., np.newaxis],
+            test_samples=arrays["x_test"][..., np.newaxis],
             test_labels=arrays["y_test"],
             similar={CLASSES.index(name): CLASSES.index(other) for name, other in _TAKEN_FOR.items()},
         )

@@ -26,7 +26,7 @@ def labelled(
     return Source(
         name=name,
         classes=tuple(order),
-        train_images=samples,
+        train_samples=samples,
         train_labels=numbered(labels, order, f"{where}labels"),
         true_labels=None if true_labels is None else numbered(true_labels, order, f"{where}true_labels"),
         **known,

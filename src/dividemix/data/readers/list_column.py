@@ -97,7 +97,7 @@ def read_list_column(table: Path, column: str, *, label_column: str = "label") -
     if not len(tested):
         return source
     labels = numbered([str(given[row]) for row in tested], source.classes, f"{table}: test labels")
-    return dataclasses.replace(source, test_images=vectors[tested], test_labels=labels)
+    return dataclasses.replace(source, test_samples=vectors[tested], test_labels=labels)
 
 
 def column_of(table: Path, wanted: str | None) -> NDArray[np.float32]:

@@ -68,7 +68,7 @@ def rows_of_columns(columns: Columns, where: str, named: RowColumns, *, name: st
     if not checked:
         return source
     numbers_ = numbered([str(labels[i]) for i in checked], source.classes, f"{where}: test labels")
-    return dataclasses.replace(source, test_images=rows[checked], test_labels=numbers_)
+    return dataclasses.replace(source, test_samples=rows[checked], test_labels=numbers_)
 
 
 def rows_and_labels_like(
@@ -79,8 +79,8 @@ def rows_and_labels_like(
         raise InputError(f"{where}: no column {target!r}: a test table needs the target")
     labels = [class_name(cell, columns.classes) for cell in columns.cells[target]]
     kept = [i for i, label in enumerate(labels) if label is not None]
-    assert isinstance(source.train_images, np.ndarray)
-    rows = rows_like(source.train_images.dtype, columns, where)
+    assert isinstance(source.train_samples, np.ndarray)
+    rows = rows_like(source.train_samples.dtype, columns, where)
     return rows[kept], numbered([str(labels[i]) for i in kept], source.classes, f"{where}: test labels")
 
 

@@ -78,7 +78,7 @@ def read_text_rows(table: Path, text_column: str, label_column: str = "label") -
     if not tested:
         return source
     labels = numbered([str(rows[i].label) for i in tested], source.classes, f"{table}: test labels")
-    return dataclasses.replace(source, test_images=as_texts(rows[i].text for i in tested), test_labels=labels)
+    return dataclasses.replace(source, test_samples=as_texts(rows[i].text for i in tested), test_labels=labels)
 
 
 def texts_of(path: Path, text_column: str | None) -> list[str]:
