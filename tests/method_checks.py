@@ -90,10 +90,10 @@ def assert_phases_add_up(method: Method, **fields: Any) -> None:
     """The phases have all epochs, however few, and an epoch of the last one may be kept."""
     for epochs in range(1, 400):
         phases = method.phases(method.settings(**{"epochs": epochs, **fields}))
-        assert sum(phase.num_epochs for phase in phases) == epochs
-        assert all(phase.num_epochs >= 0 for phase in phases)
-        assert len({phase.name for phase in phases}) == len(phases)
-        assert phases[-1].selects
+        assert sum(phase.num_epochs for phase in phases) == epochs, f"{phases}: must have {epochs} epochs together"
+        assert all(phase.num_epochs >= 0 for phase in phases), f"{phases}: a phase has a negative number of epochs"
+        assert len({phase.name for phase in phases}) == len(phases), f"{phases}: two phases have the same name"
+        assert phases[-1].selects, f"{phases}: no epoch of the last phase could be kept"
 
 
 def assert_published_fit(method: Method, published: Mapping[str, Mapping[str, Any]]) -> None:

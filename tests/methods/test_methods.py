@@ -4,6 +4,7 @@ Oracles: the training that was never interrupted, rates and phases by hand.
 """
 
 import math
+import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 import tiny
 import torch
+from method_checks import assert_phases_add_up
 from tiny import TinyData, record, same, tiny_nets, weights_of
 from torch import Tensor, nn
 
@@ -21,6 +23,7 @@ from dividemix.errors import DivergedError, InputError
 from dividemix.methods import METHODS, find_method, loop
 from dividemix.methods.dividemix import DivideMixSettings
 from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase, TrainingSets
+from dividemix.planning.job import own_fields
 from dividemix.settings import fields_of
 
 SHORT: dict[str, Any] = {"epochs": 4, "batch_size": 4, "lr": 0.05, "lr_drop_epoch": 3}
@@ -35,11 +38,6 @@ TINY: dict[str, Any] = {
     "seed": 3,
 }
 DIVIDEMIX = METHODS["dividemix"]
-NAMES = {
-    *("dividemix", "robust", "robust_history", "robust_vectors", "cross_fitted", "selfmix", "cross_entropy"),
-    *("bootstrap", "forward_correction", "mixup", "decoupling", "co_teaching", "co_teaching_plus", "joint_optim"),
-    *("pencil", "m_correction", "mentornet", "d2l", "abstention", "incv", "reweight", "mlnt", "meta_cleaner"),
-}
 TWO_NETS = {"decoupling", "co_teaching", "co_teaching_plus", "incv"}  # and those whose setting co_training says so
 
 
@@ -87,18 +85,18 @@ def test_each_method_trains_its_number_of_nets(name: str, fields: dict[str, Any]
     assert ((judged.clean_prob >= 0) & (judged.clean_prob <= 1)).all()
 
 
-def test_the_methods_are_those_of_the_list_above() -> None:
-    assert METHODS.keys() == NAMES
+def test_each_file_with_a_method_is_a_method_of_that_name() -> None:
+    """Oracle: the files."""
+    files = Path(str(find_method.__globals__["__file__"])).parent.glob("*.py")
+    assert set(METHODS) == {file.stem for file in files if re.search(r"^METHOD\b.* = ", file.read_text(), re.MULTILINE)}
+    for name, method in METHODS.items():
+        assert import_module(f"dividemix.methods.{name}").METHOD is method
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_phases_of_a_method_have_all_its_epochs(name: str) -> None:
-    method = METHODS[name]
-    for epochs in (10, 12, 300):
-        s = method.settings(epochs=epochs)
-        phases = method.phases(s)
-        assert sum(phase.num_epochs for phase in phases) == s.epochs
-        assert any(phase.selects for phase in phases)
+    """A plan fits warmup_epochs to the epochs; all other settings have their defaults."""
+    assert_phases_add_up(METHODS[name], **({"warmup_epochs": 1} if "warmup_epochs" in own_fields(name) else {}))
 
 
 def test_the_phases_of_dividemix_are_warm_up_and_mix_and_only_mix_selects() -> None:

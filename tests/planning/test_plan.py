@@ -14,10 +14,11 @@ from dividemix.methods import METHODS
 from dividemix.methods.method import MethodSettings
 from dividemix.methods.robust import RobustSettings
 from dividemix.planning.choices import Choice
-from dividemix.planning.job import Job, own_fields, read_settings
+from dividemix.planning.job import Job, read_settings
 from dividemix.planning.plan import Plan, make_draft, make_plan
 from dividemix.planning.presets import PRESETS, Preset, preset_values
 from dividemix.runs.run import Run
+from dividemix.settings import fields_of
 
 
 def draft_of(preset: str, **given: Any) -> Plan:
@@ -106,22 +107,30 @@ def test_a_number_of_epochs_out_of_range_is_refused_as_such(epochs: Any, message
     assert message in refusal({"epochs": epochs}, preset="cifar10-sym-50")
 
 
+def origin(settings: type, name: str) -> type | None:
+    """The class that introduces this field; others may only change its default."""
+    return next((one for one in reversed(settings.__mro__) if name in vars(one).get("__annotations__", {})), None)
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("method", METHODS)
 def test_what_a_preset_sets_and_the_method_lacks_is_dropped(preset: str, method: str) -> None:
-    """So is what the method means otherwise: the alpha of these is not DivideMix's."""
+    """So is what the method means otherwise: a field of the same name from another class keeps its default."""
     draft = draft_of(preset, method=method)
-    assert type(draft.job.settings) is METHODS[method].settings
-    values, wanted = draft.job.values(), dict(PRESETS[preset].fields)
-    if method in ("mixup", "m_correction"):
-        wanted.pop("alpha", None)
-        assert values["alpha"] == 32.0
-    if method == "selfmix":
-        wanted = {name: value for name, value in wanted.items() if name not in own_fields(method)}
-        assert values["alpha"] == 0.75
-    assert {name: values[name] for name in wanted if name in values} == {
-        name: value for name, value in wanted.items() if name in values
-    }
+    settings, of_preset = METHODS[method].settings, METHODS[PRESETS[preset].method].settings
+    assert type(draft.job.settings) is settings
+    for name, value in PRESETS[preset].fields.items():
+        if origin(settings, name) is None:
+            assert name not in draft.job.values()
+        else:
+            is_shared = origin(settings, name) is origin(of_preset, name)
+            assert draft.job.values()[name] == (value if is_shared else fields_of(settings)[name].default), name
+
+
+@pytest.mark.parametrize(("method", "alpha"), [("mixup", 32.0), ("m_correction", 32.0), ("selfmix", 0.75)])
+def test_the_alpha_of_another_method_is_not_that_of_the_preset(method: str, alpha: float) -> None:
+    assert PRESETS["webvision"].fields["alpha"] == 0.5
+    assert draft_of("webvision", method=method).job.values()["alpha"] == alpha
 
 
 def test_the_preset_has_a_method_and_a_given_one_wins() -> None:
