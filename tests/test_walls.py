@@ -95,7 +95,7 @@ def test_the_command_line_is_imported_by_main_alone() -> None:
 
 @pytest.mark.parametrize("module", in_room("algorithm", "methods", "nets", "engine"))
 def test_training_cannot_name_true_labels(module: str) -> None:
-    assert "true_labels" not in FILES[module].read_text(encoding="utf-8")
+    assert "true_labels" not in FILES[module].read_text(encoding="utf-8"), f"{module} has the word, if only as a text"
 
 
 def names_a_method(source: str) -> set[str]:
@@ -119,7 +119,8 @@ def test_a_method_that_is_named_is_found() -> None:
 def test_no_method_is_named_outside_methods_presets_and_experiments(module: str) -> None:
     if room(module) in ("methods", "experiments") or module == "dividemix.planning.presets":
         return
-    assert not names_a_method(FILES[module].read_text(encoding="utf-8"))
+    named = names_a_method(FILES[module].read_text(encoding="utf-8"))
+    assert not named, f"{module} has the text {named}: name no method there, or give a new method another name"
 
 
 def test_no_module_is_named_for_having_no_purpose() -> None:
