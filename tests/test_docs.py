@@ -27,6 +27,7 @@ from dividemix.methods.method import MethodSettings  # noqa: E402
 from dividemix.planning.job import JOB_FIELDS, PLACES, own_fields  # noqa: E402
 from dividemix.planning.plan import make_draft  # noqa: E402
 from dividemix.planning.presets import DEMO, find_preset, preset_for  # noqa: E402
+from dividemix.relabel.tools import TOOLS  # noqa: E402
 from dividemix.settings import fields_of  # noqa: E402
 
 PAGES = {
@@ -166,6 +167,18 @@ def test_the_page_of_methods_has_a_paragraph_for_each_and_counts_them() -> None:
     assert f"There are {len(METHODS)}: " in text
     words = ("*Cost*: ", "*Needs*: ", "*Differences*: ")
     assert [name for name, about in paragraphs if any(word not in " ".join(about.split()) for word in words)] == []
+
+
+# Tools
+
+
+def test_the_page_of_tools_has_a_row_for_each_and_a_section() -> None:
+    text = text_of("docs/how_to/other_tools.md")
+    rows = dict(re.findall(r"^\| `([\w-]+)` \|.*\| (flagged|all) \|", text, re.MULTILINE))
+    assert rows == {name: "flagged" if tool.flagged_only else "all" for name, tool in TOOLS.items()}
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert sections == [tool.title for tool in TOOLS.values()]
+    assert {f"--to {name}" for name in TOOLS} <= set(re.findall(r"--to [\w-]+", text)), "show the command"
 
 
 # Commands

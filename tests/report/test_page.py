@@ -119,9 +119,9 @@ def test_nothing_comes_from_elsewhere() -> None:
     _, style, _, script = reader.texts
     assert "@import" not in style
     assert re.findall(r"url\((.*?)\)", style) == ["#hatch"]
-    assert set(re.findall(r"https?://[^\"'` ]*", script)) == {"http://www.w3.org/2000/svg"}
+    assert set(re.findall(r"https?://[^\"'` ]*", script)) == {"http://www.w3.org/2000/svg"}, "not even in a comment"
     for word in ("fetch(", "XMLHttpRequest", "import(", "innerHTML", "insertAdjacentHTML", "document.write", "eval("):
-        assert word not in script
+        assert word not in script, f"no script may have {word}"
 
 
 @pytest.mark.parametrize("page", ["report", "review", "comparison"])
@@ -147,6 +147,15 @@ def test_every_id_is_there_once_and_every_reference_finds_one() -> None:
         for key in ("aria-labelledby", "aria-controls"):
             assert attributes.get(key, ids[0]) in ids
         assert (attributes.get("href", f"#{ids[0]}") or "")[1:] in ids
+
+
+def test_the_review_comes_early_and_each_section_is_linked_in_its_order() -> None:
+    elements = Reader(render(fashion_content(4), fashion_shown)).elements
+    sections = [attributes["id"] for tag, attributes in elements if tag == "section"]
+    assert sections[:2] == ["overview", "review"], "a new section comes later"
+    assert sections[-1] == "settings", "a new section comes before the settings"
+    links = [attributes["href"] for tag, attributes in elements if tag == "a" and "class" not in attributes]
+    assert links == [f"#{name}" for name in sections[1:]], "the navigation has the sections in their order"
 
 
 @pytest.mark.slow
