@@ -94,6 +94,13 @@ def test_each_file_with_a_method_is_a_method_of_that_name() -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
+def test_a_method_keeps_the_defaults_of_the_settings_that_every_method_has(name: str) -> None:
+    """The help shows one default for all methods; a preset may set other values."""
+    own, common = (fields_of(settings) for settings in (METHODS[name].settings, MethodSettings))
+    assert {field: own[field].default for field in common} == {field: common[field].default for field in common}
+
+
+@pytest.mark.parametrize("name", METHODS)
 def test_the_phases_of_a_method_have_all_its_epochs(name: str) -> None:
     """A plan fits warmup_epochs to the epochs; all other settings have their defaults."""
     assert_phases_add_up(METHODS[name], **({"warmup_epochs": 1} if "warmup_epochs" in own_fields(name) else {}))
