@@ -1,9 +1,12 @@
 """The package from Python. Oracles: the command line's run of the same data, and labels that are known to be wrong."""
 
 import csv
+import html
+import io
 import json
 import re
 import shutil
+import warnings
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,10 +18,12 @@ from toys import NUM_CLASSES, SETTINGS, save_toy, toy_arrays
 
 import dividemix
 from dividemix import InputError, Job, Run, find_label_issues, train
+from dividemix.errors import CautionWarning, SkippedSamplesWarning
 from dividemix.judging.label_issues import LabelIssues
 from dividemix.planning.presets import preset_settings, preset_values
 from dividemix.report.of_run import write_report
 
+_WARNINGS = (CautionWarning, SkippedSamplesWarning)
 QUICK: dict[str, Any] = {**SETTINGS, "progress": False}
 
 
@@ -182,6 +187,48 @@ def test_a_search_for_wrong_labels_writes_no_copy_of_the_data(monkeypatch: pytes
     assert find_label_issues(arrays["x_train"], arrays["y_train"], **QUICK).shape == (40,)
     pictures = [Image.fromarray(image) for image in arrays["x_train"]]
     assert find_label_issues(pictures, arrays["y_train"], memory_gb=0, **QUICK).shape == (40,)
+
+
+@pytest.fixture
+def broken() -> tuple[list[bytes], list[int]]:
+    """Contents of image files, all of one grey and every fifth cut short, and labels that cannot be learned."""
+    stream = io.BytesIO()
+    Image.new("L", (8, 8), 90).save(stream, "PNG")
+    contents = [stream.getvalue() if number % 5 else b"cut" for number in range(150)]
+    return contents, [number % 3 for number in range(150)]
+
+
+def test_what_was_skipped_and_what_to_doubt_is_a_warning(
+    broken: tuple[list[bytes], list[int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And printed, with the settings that were chosen, if there is progress; oracle: summary.json."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run = train(*broken, out="run", **QUICK | {"progress": True})
+    printed = capsys.readouterr().out
+    texts = {kind: [str(one.message) for one in caught if one.category is kind] for kind in _WARNINGS}
+    summary = json.loads(Path("run", "summary.json").read_text(encoding="utf-8"))
+    assert texts[CautionWarning] == summary["cautions"] != []
+    [skipped] = texts[SkippedSamplesWarning]
+    assert skipped.startswith(f"skipped 30 of the files, all listed in {run.directory.path / 'skipped.csv'}; ")
+    assert {one.filename for one in caught if one.category in _WARNINGS} == {__file__}
+    assert skipped in printed.splitlines()
+    assert any(line.startswith("holdout ") for line in printed.splitlines())
+    assert f", 30 skipped, {len(summary['cautions'])} caution" in repr(run)
+    shown = run._repr_html_()
+    assert all(html.escape(text) in shown for text in (skipped, *summary["cautions"]))
+
+
+def test_a_search_for_wrong_labels_warns_as_a_training_does(
+    broken: tuple[list[bytes], list[int]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.warns() as caught:
+        find_label_issues(*broken, **QUICK)
+    mine = [one for one in caught if one.category in _WARNINGS]
+    assert {one.category for one in mine} == set(_WARNINGS)
+    assert {one.filename for one in mine} == {__file__}
+    assert not any("skipped.csv" in str(one.message) for one in mine)  # that file is gone
+    assert capsys.readouterr().out == ""
 
 
 def test_a_run_predicts_what_it_was_trained_on() -> None:

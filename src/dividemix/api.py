@@ -2,6 +2,7 @@
 
 import os
 import time
+import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,9 +13,9 @@ from numpy.typing import NDArray
 from dividemix.data.column_types import RowColumns
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.data.regression import refuse_regression
-from dividemix.display import say, watch
+from dividemix.display import watch
 from dividemix.engine.processes import joined, rank
-from dividemix.errors import InputError
+from dividemix.errors import CautionWarning, InputError, SkippedSamplesWarning
 from dividemix.nets.given import net_name
 from dividemix.planning.check_job import check_job
 from dividemix.planning.job import JOB_FIELDS
@@ -22,9 +23,10 @@ from dividemix.planning.plan import make_draft, make_plan
 from dividemix.report.of_run import page_seconds, write_report
 from dividemix.runs.creation import refuse_existing
 from dividemix.runs.run import Run
+from dividemix.runs.shown import skipped_words
 from dividemix.runs.together import follow
 from dividemix.runs.tracking import parse_log, tracked
-from dividemix.session import say_time
+from dividemix.session import say_opening
 from dividemix.settings import Field, checked_path
 
 _OF_ARRAYS = (
@@ -33,7 +35,7 @@ _OF_ARRAYS = (
     *("image_root", "image_size", "memory_gb"),
 )
 
-_ARGUMENTS = (
+_ARGUMENTS = (  # of `train`, in the order in which `_trained` takes them
     Field("preset", str, None, "", optional=True),
     Field("minutes", float, None, "", optional=True),
     Field("overwrite", bool, False, ""),
@@ -69,13 +71,23 @@ def train(
     noise="symmetric:0.5"; `net` may also be a torch.nn.Module, or a function that makes one. `log` names trackers, such
     as "tensorboard,mlflow".
 
+    What to read before trusting the flags is a CautionWarning, and what was skipped a SkippedSamplesWarning, of
+    `dividemix.errors`.
+
     Raises:
         InputError: if something is wrong with the data or a setting.
     """
     arguments = {"preset": preset, "minutes": minutes, "overwrite": overwrite, "progress": progress}
-    arguments |= {"keep_data": keep_data, "log": log}
-    for field in _ARGUMENTS:
-        field.checked(arguments[field.name])
+    run = _trained(data, labels, out, arguments | {"keep_data": keep_data, "log": log}, settings)
+    _warn(run, run.directory.path / "skipped.csv")
+    return run
+
+
+def _trained(data: Any, labels: Any, out: Any, arguments: dict[str, Any], settings: dict[str, Any]) -> Run:
+    """The finished run of `train`, whose `arguments` these are."""
+    preset, minutes, overwrite, progress, keep_data, log = (
+        field.checked(arguments.pop(field.name, field.default)) for field in _ARGUMENTS
+    )
     settings = {name: value.item() if isinstance(value, np.generic) else value for name, value in settings.items()}
     began = time.monotonic()
     out = None if out is None else checked_path(out, "out")
@@ -124,9 +136,7 @@ def train(
         )
         del plan, source  # the run has its own copy of the data: what was read may be large
         if progress:
-            for note in run.material.notes:
-                say(note)
-            say_time(run)
+            say_opening(run)
             watch(run, trackers)
         else:
             if run.budget is not None:
@@ -136,6 +146,14 @@ def train(
                     pass
             write_report(run)
     return run
+
+
+def _warn(run: Run, skipped: Path | None = None) -> None:
+    """Warn the caller's caller of what the command line prints: samples that were skipped, and cautions."""
+    if run.material.skipped:
+        warnings.warn(skipped_words(run.material, skipped), SkippedSamplesWarning, stacklevel=3)
+    for caution in run.summary().get("cautions", []):
+        warnings.warn(caution, CautionWarning, stacklevel=3)
 
 
 def _row_columns(settings: dict[str, Any]) -> RowColumns | None:
@@ -154,15 +172,17 @@ def find_label_issues(
 
     N counts all samples as given: the elements of `data`, the rows of a table, the images of a folder in natural
     order. A sample that was not used (it cannot be read, or a limit excludes it) is not flagged. `settings` are those
-    of `train`. No files are kept: use `train` to keep the model and the report.
+    of `train`, and so are the warnings. No files are kept: use `train` to keep the model and the report.
     """
     if kept := [name for name in ("out", "keep_data", "overwrite") if name in settings]:
         raise InputError(f"{kept[0]} cannot be used here: no files are kept; use train to keep the run")
     Field("return_indices_ranked_by_score", bool, False, "").checked(return_indices_ranked_by_score)
-    settings.setdefault("progress", False)
+    arguments = {field.name: settings.pop(field.name) for field in _ARGUMENTS if field.name in settings}
+    arguments = {"progress": False} | arguments | {"keep_data": False}
     with TemporaryDirectory() as folder:
-        run = train(data, labels, out=Path(folder) / "run", keep_data=False, **settings)
+        run = _trained(data, labels, Path(folder) / "run", arguments, settings)
         issues = run.label_issues()
+        _warn(run)
     if return_indices_ranked_by_score:
         return run.material.rows[issues.order[: int(np.sum(issues.is_label_issue))]]
     mask = np.zeros(run.material.num_given, dtype=np.bool_)

@@ -77,6 +77,14 @@ class DegenerateDivisionWarning(UserWarning):
     """A division that says nothing (all losses are equal) or has an empty side. Training continues in a defined way."""
 
 
+class CautionWarning(UserWarning):
+    """A sentence to read before trusting the flags of a run."""
+
+
+class SkippedSamplesWarning(UserWarning):
+    """Parts of the data could not be used and were skipped."""
+
+
 class CompilationWarning(UserWarning):
     """A net, or a part of it, could not be compiled. It runs uncompiled: slower, with the same result."""
 

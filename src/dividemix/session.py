@@ -12,6 +12,7 @@ from dividemix.errors import InputError, counted
 from dividemix.lock import exclusive
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
+from dividemix.runs.shown import skipped_words
 from dividemix.time_left import estimate, seconds_left, time_words
 
 _FEW = 100  # samples below which right and wrong labels can hardly be told apart
@@ -25,9 +26,7 @@ def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int
     """
     with exclusive(run.directory.path):  # if another process trains it, that is all to say
         pass
-    for line in _opening(run):
-        say(line)
-    say_time(run)
+    say_opening(run)
     try:
         with Interrupts():
             watch(run, log)
@@ -43,7 +42,14 @@ def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int
     return 0
 
 
-def say_time(run: Run) -> None:
+def say_opening(run: Run) -> None:
+    """Print what there is to know before the first epoch, and how long the run will take."""
+    for line in _opening(run):
+        say(line)
+    _say_time(run)
+
+
+def _say_time(run: Run) -> None:
     """Print how long the run will take, and record it in a new one. Nothing is printed if that is not known."""
     if run.finished:
         return
@@ -93,9 +99,8 @@ def _saved(run: Run) -> str:
 
 def _opening(run: Run) -> Iterator[str]:
     """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
-    if skipped := run.material.skipped:
-        where = run.directory.path / "skipped.csv"
-        yield f"skipped {len(skipped)} of the files, all listed in {where}; {skipped[0].path}: {skipped[0].reason}"
+    if run.material.skipped:
+        yield skipped_words(run.material, run.directory.path / "skipped.csv")
     yield from run.material.notes
     if run.weights is not None:
         yield str(run.weights)

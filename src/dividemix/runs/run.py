@@ -19,9 +19,8 @@ from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, net_tensors
 from dividemix.engine.writer import Writer
 from dividemix.errors import InputError
-from dividemix.judging.label_issues import LabelIssues, find_issues
+from dividemix.judging.label_issues import LabelIssues
 from dividemix.judging.metrics import metrics_row
-from dividemix.judging.odd_samples import find_odd_samples
 from dividemix.judging.records import EpochRow, RunSummary
 from dividemix.judging.selection import best_epoch
 from dividemix.lock import exclusive
@@ -39,6 +38,7 @@ from dividemix.runs.checkpoints import copies, repair_best, save_best, save_last
 from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
 from dividemix.runs.extension import longer, longer_job
+from dividemix.runs.judged import judge_labels
 from dividemix.runs.model_input import model_input
 from dividemix.runs.replan import replan
 from dividemix.runs.restore import require_unchanged, restore, same_job
@@ -268,19 +268,17 @@ class Run:
     def label_issues(self) -> LabelIssues:
         """The method's opinion of every given label, by the nets of the kept epoch."""
         if self._issues is None or self._issues[0] != self.state.epoch:
-            material = self.material
-            with self.kept_nets():
-                judgement = find_method(self.job.method).judge(self.state, material.everything, self.job.settings)
-            about: dict[str, Any] = {name: getattr(material, name) for name in ("paths", "rows", "votes", "texts")}
-            odd = None if material.space is None else find_odd_samples(material.space)
-            about |= {"classes": self.classes, "odd": odd, "unseen": material.unseen}
-            issues = find_issues(judgement, material.labels, **about)
-            self._issues = self.state.epoch, issues
+            self._issues = self.state.epoch, judge_labels(self)
         return self._issues[1]
+
+    @property
+    def is_summarised(self) -> bool:
+        """Whether `summary` is known: the epochs so far are judged."""
+        return self._summary is not None and self._summary[0] == self.state.epoch
 
     def summary(self) -> RunSummary:
         """The content of summary.json."""
-        if self._summary is None or self._summary[0] != self.state.epoch:
+        if self._summary is None or not self.is_summarised:
             self._summary = self.state.epoch, summarise_run(self)
         return self._summary[1].copy()
 

@@ -4,12 +4,15 @@ import csv
 import html
 import io
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dividemix.data.spreadsheet import as_field
+from dividemix.errors import counted
 from dividemix.judging.records import EpochRow
 
 if TYPE_CHECKING:
+    from dividemix.planning.material import Material
     from dividemix.runs.run import Run
 
 
@@ -22,7 +25,17 @@ def run_words(run: "Run") -> str:
             words.append(f"test {last['test_acc']:.2f} %")
         elif "val_acc" in last:
             words.append(f"held-out labels {last['val_acc']:.2f} %")
+    if run.material.skipped:
+        words.append(f"{len(run.material.skipped):,} skipped")
+    if run.is_summarised and (found := run.summary().get("cautions")):
+        words.append(counted(len(found), "caution"))
     return f"Run({str(run.directory.path)!r}: {', '.join(words)})"
+
+
+def skipped_words(material: "Material", place: Path | None = None) -> str:
+    """How many parts of the data were skipped, where they are listed, and why the first one was."""
+    first, where = material.skipped[0], "" if place is None else f", all listed in {place}"
+    return f"skipped {len(material.skipped)} of the files{where}; {first.path}: {first.reason}"
 
 
 def run_html(run: "Run") -> str:
@@ -41,6 +54,8 @@ def _facts(run: "Run") -> Iterator[tuple[str, str]]:
     yield "run", str(run.directory.path)
     yield "method", f"{job.method}, {job.settings.net_words}, seed {job.settings.seed}"
     yield "data", f"{job.title}: {len(material.labels):,} {material.given_kind} of {len(material.classes)} classes"
+    if material.skipped:
+        yield "skipped", skipped_words(material, run.directory.path / "skipped.csv")
     yield "epochs", f"{run.state.epoch} of {job.settings.epochs}"
     if not run.rows:
         return
@@ -56,6 +71,8 @@ def _facts(run: "Run") -> Iterator[tuple[str, str]]:
         issues = run.label_issues()
         flagged = int(issues.is_label_issue.sum())
         yield "labels that look wrong", f"{flagged:,} of {len(issues.labels):,} ({issues.noise_rate:.1%})"
+        for caution in run.summary().get("cautions", []):
+            yield "caution", caution
         yield "report", str(run.directory.path / "report.html")
 
 

@@ -1,0 +1,21 @@
+"""The labels of a run, judged by its method."""
+
+from typing import TYPE_CHECKING, Any
+
+from dividemix.judging.label_issues import LabelIssues, find_issues
+from dividemix.judging.odd_samples import find_odd_samples
+from dividemix.methods import find_method
+
+if TYPE_CHECKING:
+    from dividemix.runs.run import Run
+
+
+def judge_labels(run: "Run") -> LabelIssues:
+    """The method's opinion of every given label, by the nets of the kept epoch, and which samples are odd."""
+    material = run.material
+    with run.kept_nets():
+        judgement = find_method(run.job.method).judge(run.state, material.everything, run.job.settings)
+    about: dict[str, Any] = {name: getattr(material, name) for name in ("paths", "rows", "votes", "texts")}
+    odd = None if material.space is None else find_odd_samples(material.space)
+    about |= {"classes": run.classes, "odd": odd, "unseen": material.unseen}
+    return find_issues(judgement, material.labels, **about)
