@@ -706,7 +706,8 @@ def test_on_a_phone_labels_stand_apart_and_nothing_scrolls_inside(browser: Any, 
         const edge = (element) => { const range = document.createRange(); range.selectNodeContents(element);
           return range.getBoundingClientRect(); };
         return [...document.querySelectorAll(".card .line")]
-          .map((line) => edge(line.lastChild).left - edge(line.firstChild).right);""")
+          .map((line) => [edge(line.firstChild), edge(line.lastChild)])
+          .map(([first, last]) => (last.top >= first.bottom - 2 ? 99 : last.left - first.right));""")
     assert len(gaps) > 20
     assert min(gaps) >= 4
     for summary in browser.find_elements(By.CSS_SELECTOR, "summary"):
@@ -719,10 +720,12 @@ def test_on_a_phone_labels_stand_apart_and_nothing_scrolls_inside(browser: Any, 
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
-def test_on_a_phone_cards_of_texts_have_room_for_class_names(browser: Any, open_page: Callable[..., None]) -> None:
+@pytest.mark.parametrize("kind", ["texts", "pictures"])
+def test_on_a_phone_cards_have_room_for_class_names(browser: Any, open_page: Callable[..., None], kind: str) -> None:
     """A name is whole if its text is no wider than its box."""
     content = invented_content(np.arange(20) % 2, ("entertainment", "international"))
-    open_page(dataclasses.replace(content, is_issue=np.ones(20, bool)), lambda i: text("a short text", []))
+    show = {"texts": lambda i: text("a short text", []), "pictures": tiny_picture}[kind]
+    open_page(dataclasses.replace(content, is_issue=np.ones(20, bool)), show)
     media(browser, 390, 844, dark=False)
     hidden = browser.execute_script("""
         return [...document.querySelectorAll(".card .line .name")]
