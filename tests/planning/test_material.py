@@ -166,18 +166,3 @@ def test_samples_know_their_place_in_the_data(tmp_path: Path) -> None:
     material = gather(Job(data=str(save_toy(tmp_path, y_train=y_train)), limit_train=8), CPU)
     assert material.rows.tolist() == [0, 1, 10, 11, 20, 21, 30, 31]
     assert material.digest == gather(Job(data=data, limit_train=8), CPU).digest
-
-
-def test_a_copy_of_a_training_image_is_not_held_out(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    images = rng.integers(0, 256, (40, 8, 8, 1), dtype=np.uint8)
-    y_train = np.arange(40) % 4
-    alone = gather(Job(data=str(save_toy(tmp_path, x_train=images, y_train=y_train)), holdout=0.2), CPU)
-    held, trained = np.setdiff1d(np.arange(40), alone.train_index), alone.train_index
-    images[held[:2]] = images[trained[:2]]  # two held-out images are copies of training images
-    images[held[3]] = images[held[4]]  # and two are copies of each other
-    images[trained[4]] = images[trained[5]]
-    material = gather(Job(data=str(save_toy(tmp_path, x_train=images, y_train=y_train)), holdout=0.2), CPU)
-    np.testing.assert_array_equal(np.setdiff1d(np.arange(40), material.train_index), held[2:])
-    assert material.notes[-1].startswith("2 of the images to hold out have exact copies in the training set")
-    assert not alone.notes

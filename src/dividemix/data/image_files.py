@@ -148,22 +148,7 @@ def image_digest(image: NDArray[np.uint8]) -> bytes:
 def fingerprint(images: NDArray[np.uint8] | ImageFiles) -> bytes:
     """32 bytes that identify images (N, H, W, K) by their pixels: the same in memory and in files, in any folder."""
     whole = hashlib.blake2b(repr(images.shape).encode(), digest_size=32)
-    for digest in _digests(images):
+    digests: Iterable[Any] = images.digests if isinstance(images, ImageFiles) else map(image_digest, images)
+    for digest in digests:
         whole.update(digest)
     return whole.digest()
-
-
-def has_copy_outside(images: NDArray[np.uint8] | ImageFiles, part: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """For each image of a part (n,) of the images, whether an exact copy of it is among the others.
-
-    Copies of files that are not decoded before training are not found.
-    """
-    digests = list(map(bytes, _digests(images)))
-    inside = set(part.tolist())
-    others = {digest for i, digest in enumerate(digests) if i not in inside}
-    return np.array([digests[i] in others for i in part.tolist()], dtype=np.bool_)
-
-
-def _digests(images: NDArray[np.uint8] | ImageFiles) -> Iterable[Any]:
-    """16 bytes for each image."""
-    return images.digests if isinstance(images, ImageFiles) else map(image_digest, images)

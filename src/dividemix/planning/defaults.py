@@ -18,6 +18,7 @@ from dividemix.methods.method import MethodSettings
 from dividemix.planning.budget import MAX_EPOCHS, Budget
 from dividemix.planning.choices import Choice, as_settings
 from dividemix.planning.default_method import method_for_vectors
+from dividemix.planning.held_out import held_out
 from dividemix.planning.job import Job, known_to, refuse_unknown_settings
 from dividemix.planning.lengths import lengths_for
 from dividemix.planning.material import read
@@ -202,6 +203,8 @@ def _by_samples(source: Source, given: Mapping[str, Any]) -> list[Choice]:
         share, reason = 0.0, "the data has its own validation images"
     elif np.median(counts[counts > 0]) < _MIN_PER_CLASS:
         share, reason = 0.0, f"most classes have fewer than {_MIN_PER_CLASS} samples: none to spare"
+    elif "holdout" not in given and not len(held_out(source, source.train_labels, share, seed=1)):
+        share, reason = 0.0, "too many copies of each sample: none can be held out without its copies"
     return [*choices, Choice("holdout", share, reason), *_tests(source, given.get("holdout", share))]
 
 

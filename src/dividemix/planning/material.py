@@ -15,7 +15,6 @@ from dividemix.data.classes import Label, class_labels
 from dividemix.data.common_shape import LARGE
 from dividemix.data.dataset import ArrayData
 from dividemix.data.features import FeatureData, feature_statistics
-from dividemix.data.image_files import has_copy_outside
 from dividemix.data.noise import NoiseSpec, NoisyLabels, parse_noise
 from dividemix.data.pixel_statistics import pixel_statistics
 from dividemix.data.readers import with_samples_of
@@ -28,12 +27,15 @@ from dividemix.errors import InputError
 from dividemix.methods.method import TrainingSets
 from dividemix.planning.data_digest import Labelled, data_digest
 from dividemix.planning.encoding import encode_source, encoder_of, image_side
+from dividemix.planning.held_out import held_out
 from dividemix.planning.job import Job
 from dividemix.planning.noisy import with_noise
 from dividemix.planning.reading import check_reading, columns_of, data_reader
 
 SampleData = ArrayData | FeatureData
-_MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
+_NONE_HELD_OUT = (
+    "holdout is {:g}, but no sample is held out: every class has too few samples, or too many copies of each"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +154,9 @@ def gather(
     everything = hold_to_train(source.train_samples, labels)
     if isinstance(everything, FeatureData) and source.encoding is not None:
         everything.pictures = source.encoding.source.train_samples if source.encoding.source.kind == "images" else None
-    train_index, holdout_index, num_copies = _hold_out(labels, job.holdout, seed=job.settings.seed, source=source)
-    about_copies = (
-        f"{num_copies} of the images to hold out have exact copies in the training set, so they are trained on"
-    )
+    holdout_index = held_out(source, labels, job.holdout, seed=job.settings.seed)
+    train_index = np.setdiff1d(np.arange(len(labels)), holdout_index)
+    is_missed = job.holdout > 0 and not len(holdout_index)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
     if source.val_samples is not None and source.val_labels is not None:
         if job.holdout:
@@ -189,7 +190,7 @@ def gather(
         votes=source.votes,
         skipped=source.skipped,
         encoding=source.encoding,
-        notes=(*source.notes, *([about_copies] if num_copies else [])),
+        notes=(*source.notes, *([_NONE_HELD_OUT.format(job.holdout)] if is_missed else [])),
         digest=data_digest(source, labels, true_labels, trusted),
     )
 
@@ -229,28 +230,6 @@ def _holders(
     images: Any = partial(ArrayData, mean=mean, std=std, **about)
     views: dict[str, Any] = {"crop_padding": s.crop_padding, "crop_border": s.crop_border}
     return mean, std, images, partial(images, **views, flip=s.flip, cutout=s.cutout)
-
-
-def _hold_out(
-    labels: NDArray[np.int64], share: float, *, seed: int, source: Source
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Sample indices to train on, and to hold out: the share of each class, none of classes with few samples.
-
-    An image is not held out if an exact copy of it is trained on: the networks would know it. Also returns how many
-    images these are.
-    """
-    rng = np.random.default_rng([seed, 2])  # another stream than the noise of the same seed
-    held = [np.zeros(0, dtype=np.int64)]
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        if len(members) >= _MIN_TO_HOLD_OUT:
-            held.append(rng.permutation(members)[: round(share * len(members))])
-    holdout = np.sort(np.concatenate(held))
-    num_drawn = len(holdout)
-    given = source if source.encoding is None else source.encoding.source
-    if num_drawn and given.kind == "images":
-        holdout = holdout[~has_copy_outside(given.train_samples, holdout)]
-    return np.setdiff1d(np.arange(len(labels)), holdout), holdout, num_drawn - len(holdout)
 
 
 def _read_trusted(job: Job, source: Source) -> Labelled | None:
