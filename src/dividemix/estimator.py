@@ -203,8 +203,7 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.input_shape_ = shape or rows.shape[1:]
         self.mean_, self.std_ = pixel_statistics(rows.reshape(-1, *shape)) if shape else feature_statistics(rows)
         device, num_classes = choose_device(self.device), len(self.classes_)
-        data = self._data(rows, labels, device)
-        sets = TrainingSets(data)
+        sets = TrainingSets(self._data(rows, labels, device))
         with nullcontext() if self.net is None else named_for_now(self.net) as net:
             job = self._job(len(rows), net)
             method, s = find_method(job.method), job.settings
@@ -213,7 +212,9 @@ class DivideMixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             # Small data, and data without wrong labels, is often divided like that: a user need not act on it.
             warnings.simplefilter("ignore", DegenerateDivisionWarning)
             self.loss_curve_ = [self._watch(report, s.epochs) for report in fit(method, state, sets, s)]
-            issues = find_issues(method.judge(state, data, s), labels, classes=tuple(map(str, self.classes_)))
+            judgement = method.judge(state, sets.train, s)
+            del sets  # the copy of many vectors: what follows needs memory, too
+            issues = find_issues(judgement, labels, classes=tuple(map(str, self.classes_)))
         self.clean_prob_ = issues.clean_prob.mean(axis=0)
         self.label_scores_ = issues.label_score
         self.is_label_issue_ = issues.is_label_issue

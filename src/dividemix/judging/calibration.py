@@ -25,7 +25,7 @@ Labels = NDArray[np.int64]
 
 _FEWEST = 100  # held-out samples that are needed
 _MOST = 5000  # held-out samples that are used: more change nothing but the time
-_BLOCK = 4_000_000  # numbers in a block of predictions
+_BLOCK = 1_000_000  # numbers in a block of predictions: of many samples, a few such blocks are small next to them
 _TEMPERATURES = np.exp(np.linspace(np.log(0.2), np.log(5.0), 81))
 _SEEN = 0.05  # deviation of the share of wrong labels among seen samples from that among held-out ones, beforehand
 _ROUNDS = 10  # of EM
