@@ -234,7 +234,7 @@ def test_a_best_checkpoint_that_is_missing_is_no_reason_to_start_again(tmp_path:
     list(run.train())
     shutil.rmtree(run.directory.best)
     with pytest.raises(InputError, match=r"no checkpoint here: .*; use the last one instead$"):
-        run.load_best()
+        Run.load(tmp_path / "run").load_best()
     shutil.rmtree(run.directory.last)
     with pytest.raises(InputError, match=r"no checkpoint here: .*; start again: move the run directory away, or train"):
         Run.load(tmp_path / "run")

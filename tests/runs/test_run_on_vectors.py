@@ -65,8 +65,7 @@ def test_the_model_takes_raw_vectors(tmp_path: Path, run: Run) -> None:
     model = Model.from_pretrained(run.directory.path, device="cpu")
     assert model.kind == "vectors"
     with_run = run.predict_proba(X[120:])
-    with run.kept_nets():
-        np.testing.assert_allclose(with_run, run.test_probs().mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(with_run, run.test_probs().mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(model.predict_proba(X[120:].tolist()), with_run, atol=1e-6)
     np.testing.assert_allclose(model.predict_proba(torch.from_numpy(X[120:])), with_run, atol=1e-6)
     assert model.predict_proba(X[:0]).shape == (0, 4)

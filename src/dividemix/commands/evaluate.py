@@ -64,13 +64,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
             f" dividemix predict {arguments.run} DATA predicts others"
         )
     what = _load(run, arguments.checkpoint or "kept")
-    probs = run.test_probs()
+    probs = run.test_probs_now()
     labels = run.material.test.labels.cpu().numpy()
     amount = f"{len(labels)} test {run.material.given_kind}"
     say(f"{arguments.run}: {run.job.method}, {what}, {amount}")
     say(_line(scoring.test_scores(probs, labels)))
     for name, images in run.material.other_tests.items():
-        scores = scoring.test_scores(run.test_probs(name), images.labels.cpu().numpy())
+        scores = scoring.test_scores(run.test_probs_now(name), images.labels.cpu().numpy())
         say(f"{name}, {len(images.labels)} {run.material.given_kind}: {_line(scores)}")
     _print_recall(probs.mean(axis=0), labels, run.material.classes)
     return 0

@@ -76,14 +76,13 @@ def _marks(run: Run, texts: Sequence[str]) -> dict[int, list[Span]]:
     num_texts, most_parts = _QUICK if run.material.encoding.fitted is not None else _SLOW
     issues = run.label_issues()
     index = issues.order[:num_texts][issues.is_label_issue[issues.order[:num_texts]]]
-    with run.kept_nets():
-        found = marked_words(
-            [texts[i] for i in index.tolist()],
-            issues.labels[index],
-            issues.predicted[index],
-            run.model().predict_proba,
-            most_parts=most_parts,
-        )
+    found = marked_words(
+        [texts[i] for i in index.tolist()],
+        issues.labels[index],
+        issues.predicted[index],
+        run.predict_proba,
+        most_parts=most_parts,
+    )
     return dict(zip(index.tolist(), found, strict=True))
 
 

@@ -65,8 +65,7 @@ def summarise_run(run: "Run") -> RunSummary:
 
 def _add_tests(summary: RunSummary, run: "Run") -> None:
     """Add the scores of the kept model on the test sets."""
-    with run.kept_nets():
-        probs = {name: run.test_probs(name) for name in run.material.tests}
+    probs = {name: run.test_probs(name) for name in run.material.tests}
     labels = {name: data.labels.cpu().numpy() for name, data in run.material.tests.items()}
     scores = {name: test_scores(probs[name], labels[name]) for name in probs}
     if run.material.test is not None:

@@ -2,19 +2,19 @@
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dividemix import atomic
 from dividemix.algorithm.ensemble import predict_probs
 from dividemix.data.source import Source
 from dividemix.engine import processes
-from dividemix.engine.checkpoint import load_checkpoint, remove_strays
+from dividemix.engine.checkpoint import remove_strays
 from dividemix.engine.memory import keep_freed_memory
 from dividemix.engine.state import State, net_tensors
 from dividemix.engine.writer import Writer
@@ -39,7 +39,7 @@ from dividemix.runs.creation import create_directory, refuse_existing
 from dividemix.runs.directory import RunDirectory, environment
 from dividemix.runs.extension import longer, longer_job
 from dividemix.runs.judged import judge_labels
-from dividemix.runs.model_input import model_input
+from dividemix.runs.kept import kept_model, kept_nets, load_best
 from dividemix.runs.replan import replan
 from dividemix.runs.restore import require_unchanged, restore, same_job
 from dividemix.runs.results import summarise_run, write_results
@@ -70,8 +70,10 @@ class Run:
     budget: Budget | None = None  # the time limit of a run that is not resumed: its plan follows the clock
     page_seconds: float = 0.0  # that the page takes after training, as foreseen by who writes it; the budget counts it
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
-    _issues: tuple[int, LabelIssues] | None = None  # with the number of epochs trained
-    _summary: tuple[int, RunSummary] | None = None  # as _issues
+    best: tuple[int, dict[str, Tensor]] | None = None  # the best epoch trained by this object, and its nets' tensors
+    _model: tuple[int, Model] | None = None  # of the kept epoch, with the number of epochs trained
+    _issues: tuple[int, LabelIssues] | None = None  # as _model
+    _summary: tuple[int, RunSummary] | None = None  # as _model
 
     def __repr__(self) -> str:
         return run_words(self)
@@ -156,31 +158,7 @@ class Run:
 
     def load_best(self) -> None:
         """Load the nets of the best epoch. Raises InputError unless its checkpoint is there."""
-        if not self.rows:
-            raise InputError(f"{self.directory.path}: no epoch is trained yet; resume the run")
-        try:
-            tensors, facts = load_checkpoint(self.directory.best)
-        except InputError as error:
-            raise InputError(f"{error}; use the last one instead") from error
-        if facts.get("epoch") != best_epoch(self.rows):  # a process died between two saves
-            raise InputError(f"{self.directory.best}: not of the best epoch; resume the run to repair it")
-        try:
-            self.state.load_nets(tensors)
-        except (KeyError, RuntimeError, ValueError) as error:
-            raise InputError(f"{self.directory.best}: the checkpoint does not fit the net; use the last one") from error
-
-    @contextmanager
-    def kept_nets(self) -> Iterator[None]:
-        """While inside, the nets are those of the kept epoch."""
-        if self.kept_epoch == self.state.epoch:
-            yield
-            return
-        last = {name: tensor.clone() for name, tensor in net_tensors(self.state.tensors()).items()}
-        try:
-            self.load_best()
-            yield
-        finally:
-            self.state.load_nets(last)
+        load_best(self)
 
     @property
     def kept_epoch(self) -> int:
@@ -246,7 +224,15 @@ class Run:
         return row
 
     def test_probs(self, name: str = "test") -> NDArray[np.float32]:
-        """Probabilities (K, N, C) of one of the material's test sets by each net; their mean is the prediction."""
+        """Probabilities (K, N, C) of one of the material's test sets by each net of the kept epoch.
+
+        Their mean is the prediction.
+        """
+        with kept_nets(self):
+            return self.test_probs_now(name)
+
+    def test_probs_now(self, name: str = "test") -> NDArray[np.float32]:
+        """As `test_probs`, by the nets as they are now."""
         tests = self.material.tests
         if name not in tests:
             known = f"it has {', '.join(tests)}" if tests else "give them to the training, as test"
@@ -255,15 +241,11 @@ class Run:
 
     def predict_proba(self, samples: Any) -> NDArray[np.float32]:
         """Probabilities (N, C) by the nets of the kept epoch, as `Model.predict_proba`."""
-        return self._saved_model().predict_proba(samples)
+        return self.model().predict_proba(samples)
 
     def predict(self, samples: Any) -> NDArray[Any]:
         """The most likely classes (N,), as `Model.predict`."""
-        return self._saved_model().predict(samples)
-
-    def _saved_model(self) -> Model:
-        s = self.job.settings
-        return Model.from_pretrained(self.directory.path, s.device, trust_net=self.job.names_code)
+        return self.model().predict(samples)
 
     def label_issues(self) -> LabelIssues:
         """The method's opinion of every given label, by the nets of the kept epoch."""
@@ -283,15 +265,15 @@ class Run:
         return self._summary[1].copy()
 
     def model(self) -> Model:
-        """The nets as they are now, with what is needed to use them."""
-        material, s = self.material, self.job.settings
-        return Model(self.state.predictors, classes=self.classes, takes=model_input(self.job, material), net=s)
+        """The nets of the kept epoch, with what is needed to use them. Raises InputError if no epoch is trained."""
+        if self._model is None or self._model[0] != self.state.epoch:
+            self._model = self.state.epoch, kept_model(self)
+        return self._model[1]
 
     def _finish(self) -> None:
         """Write the results of a finished run."""
         self.judge_together()
-        with self.kept_nets():
-            self.model().save_pretrained(self.directory.path / "model")
+        self.model().save_pretrained(self.directory.path / "model")
         write_results(self)
 
     def judge_together(self) -> None:
@@ -305,6 +287,8 @@ class Run:
         epoch, job = self.state.epoch, self.job
         is_best = best_epoch(self.rows) == epoch
         tensors, rows = copies(self.state), list(self.rows)
+        if is_best:
+            self.best = epoch, net_tensors(tensors)
 
         def save() -> None:
             self.directory.write_rows(rows)
