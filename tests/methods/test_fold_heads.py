@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from dividemix.methods import fold_heads
-from dividemix.methods.fold_heads import Folded, fold_of, out_of_sample, principal_axes, train_heads
+from dividemix.methods.fold_heads import Folded, out_of_sample, principal_axes, train_heads
 
 
 def folded(num_samples: int = 200, num_features: int = 6, *, most: int = 100) -> Folded:
@@ -116,32 +116,3 @@ def test_a_sample_does_not_influence_what_is_said_of_it() -> None:
     before, after = (train_heads(torch.zeros(4, 7, 3), part, 0.1, torch.eye(3), 1) for part in (data, other))
     torch.testing.assert_close(before[2], after[2])
     assert not torch.allclose(before[1], after[1])
-
-
-def test_copies_share_a_fold_and_subsets_keep_it() -> None:
-    vectors = torch.randn(500, 7, generator=torch.Generator().manual_seed(0))
-    vectors[400:] = vectors[:100]
-    vectors[3, 2], vectors[403, 2] = 0.0, -0.0
-    folds = fold_of(vectors, 5, 3)
-    assert torch.equal(folds[400:], folds[:100])
-    index = torch.randperm(500, generator=torch.Generator().manual_seed(1))[:50]
-    assert torch.equal(fold_of(vectors[index], 5, 3), folds[index])
-
-
-def test_the_seed_draws_the_folds() -> None:
-    """Of two seeds the folds are independent: a fifth of the vectors stay in theirs, by chance."""
-    vectors = torch.randn(5_000, 4, generator=torch.Generator().manual_seed(0))
-    folds = [fold_of(vectors, 5, seed) for seed in (0, 1, 2, 2**63 - 1)]
-    for k, first in enumerate(folds):
-        for second in folds[k + 1 :]:
-            assert (first == second).double().mean().item() == pytest.approx(0.2, abs=5 * 0.0057)
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("scale", [1.0, 1e-20])
-def test_folds_are_about_equally_large(scale: float, seed: int) -> None:
-    vectors = scale * torch.randn(10_000, 3, generator=torch.Generator().manual_seed(0))
-    counts = torch.bincount(fold_of(vectors, 5, seed), minlength=5)
-    assert ((counts - 2_000).abs() < 5 * 40).all()  # five standard deviations
-    whole = torch.arange(10_000.0)[:, None]  # numbers whose bits are mostly zero
-    assert ((torch.bincount(fold_of(whole, 5, seed), minlength=5) - 2_000).abs() < 5 * 40).all()

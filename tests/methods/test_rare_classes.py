@@ -26,12 +26,25 @@ SIZES = [120] * 3 + [1] * 3 + [2] * 3 + [3] * 3 + [12]
 
 def test_what_is_seen_elsewhere_is_counted_as_a_loop_does() -> None:
     generator = torch.Generator().manual_seed(0)
-    labels, folds = (torch.randint(high, (80,), generator=generator) for high in (6, 4))
+    labels, folds, copied = (torch.randint(high, (80,), generator=generator) for high in (6, 4, 2))
     expected = [
-        sum(int(other == label and k != fold) for other, k in zip(labels, folds, strict=True))
+        sum(int(other == label and k != fold and not one) for other, k, one in zip(labels, folds, copied, strict=True))
         for label, fold in zip(labels, folds, strict=True)
     ]
-    assert seen_elsewhere(labels, folds, 4).tolist() == expected
+    assert seen_elsewhere(labels, folds, 4, copied.bool()).tolist() == expected
+
+
+@pytest.mark.parametrize("method", ["robust_vectors", "extra_trees"])
+def test_copies_do_not_make_a_rare_class_one_that_can_be_judged(method: str) -> None:
+    """Three samples of a class, four times each: as few as three."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [120, 120, 3])
+    vectors = rng.normal(size=(3, 20))[labels] * 6 + rng.normal(size=(243, 20))
+    number = np.where(labels == 2, 4, 1)
+    data = data_of(np.repeat(vectors, number, axis=0), np.repeat(labels, number))
+    is_judged = judged_by(method, data).is_judged
+    assert is_judged is not None
+    assert torch.equal(is_judged, data.labels != 2)
 
 
 @pytest.mark.parametrize(

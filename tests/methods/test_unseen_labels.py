@@ -12,7 +12,7 @@ MATRIX = torch.tensor([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
 
 @pytest.mark.parametrize("at_once", [2**22, 1])
 def test_it_is_what_a_loop_over_the_samples_finds(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_heads, "_AT_ONCE", at_once)
+    monkeypatch.setattr(fold_heads, "_CACHED", at_once)
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(300, 4, generator=generator)
     labels = torch.randint(3, (300,), generator=generator)

@@ -63,11 +63,11 @@ class CrossFitted(Method):
 
     def start(self, state: State, sets: TrainingSets, s: CrossFittedSettings) -> None:
         """Assign the folds. Raises InputError unless the data are vectors of several classes, and the net is trees."""
-        from dividemix.methods.fold_heads import fold_of
+        from dividemix.methods.folds import folds_of
 
         data, num_classes = _vectors(sets.train), len(_trees(state).bias)
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
-        state.buffers["folds"] = fold_of(data.whole, s.num_folds, s.seed)
+        state.buffers["folds"] = folds_of(data, s.num_folds, s.seed)
         own, labels = state.buffers["folds"].cpu()[data.positions.cpu()], data.labels.cpu()
         for fold in range(s.num_folds):  # before a run directory is made
             if len(labels[own != fold].unique()) < 2:
@@ -92,6 +92,7 @@ class CrossFitted(Method):
 
     def judge(self, state: State, data: TrainingData, s: CrossFittedSettings) -> Judgement:
         """Probabilities of the true labels, given the samples and their labels, by trees that did not see them."""
+        from dividemix.methods.folds import repeated
         from dividemix.methods.rare_classes import can_be_judged, seen_elsewhere
 
         with torch.no_grad():
@@ -100,7 +101,9 @@ class CrossFitted(Method):
             losses = -predicted.gather(1, given[:, None]).T
             clean_prob = probs.gather(1, given[:, None]).T.clamp(0, 1)
         sample_probs = _without_noise(_trees(state), predicted).exp()
-        seen = seen_elsewhere(given, state.buffers["folds"].cpu()[_vectors(data).positions.cpu()], s.num_folds)
+        vectors, folds = _vectors(data), state.buffers["folds"].cpu()
+        is_copy = repeated(vectors.features.cpu(), given, s.seed)
+        seen = seen_elsewhere(given, folds[vectors.positions.cpu()], s.num_folds, is_copy)
         is_judged = can_be_judged(given, predicted, seen)
         return Judgement(probs.float(), losses, clean_prob, sample_probs.float(), True, is_judged)
 

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from dividemix.methods.lbfgs import minimise
 
-_AT_ONCE = 2**22  # numbers of one kind in memory, besides the features
 _CACHED = 2**18  # numbers of one kind that stay in a processor's cache while they are computed with
 
 
@@ -33,23 +32,6 @@ class Folded:
         """Slices of samples for which logits of all heads fit into a processor's cache."""
         size = max(256, _CACHED // (self.num_folds * num_classes))
         yield from (slice(first, first + size) for first in range(0, len(self.labels), size))
-
-
-def fold_of(vectors: Tensor, num_folds: int, seed: int) -> Tensor:
-    """The fold (N,) of each vector (N, D), by its bits and the seed: copies share a fold, whatever their order.
-
-    Another machine may compute other bits of the same vector, so store the folds of what is trained on.
-    """
-    generator = torch.Generator().manual_seed(seed - 1)  # the default seed keeps the folds that it always had
-    factors = torch.randint(2**31, (vectors.shape[1],), generator=generator).to(vectors.device)
-    folds = torch.empty(len(vectors), dtype=torch.int64, device=vectors.device)
-    size = max(1, _AT_ONCE // vectors.shape[1])
-    for first in range(0, len(vectors), size):
-        rows = slice(first, first + size)
-        bits = (vectors[rows] + 0.0).view(torch.int32).long()  # + 0.0: no negative zero
-        mixed = (bits * factors).sum(dim=1)
-        folds[rows] = ((mixed ^ (mixed >> 31)) * 0x9E3779B1 >> 29).remainder(num_folds)
-    return folds
 
 
 def principal_axes(features: Tensor, *, most: int = 2048) -> tuple[Tensor, Tensor]:

@@ -10,10 +10,13 @@ FEW = 20  # samples of a class: of fewer, a model may have learned nothing
 FEWEST = 5  # samples of a class: of fewer, all is chance
 
 
-def seen_elsewhere(labels: Tensor, folds: Tensor, num_folds: int) -> Tensor:
-    """How many samples with the same label (N,) are in other folds: what judges a sample was trained on them."""
+def seen_elsewhere(labels: Tensor, folds: Tensor, num_folds: int, is_copy: Tensor) -> Tensor:
+    """How many samples with the same label (N,) are in other folds: what judges a sample was trained on them.
+
+    Samples that are copies of others (N,) are not counted: they tell nothing new of the class.
+    """
     counts = torch.zeros(int(labels.max()) + 1, num_folds, dtype=torch.int64, device=labels.device)
-    counts.index_put_((labels, folds), torch.ones_like(labels), accumulate=True)
+    counts.index_put_((labels, folds), (~is_copy).long(), accumulate=True)
     return counts.sum(dim=1)[labels] - counts[labels, folds]
 
 

@@ -62,7 +62,8 @@ class RobustVectors(Method):
 
     def start(self, state: State, sets: TrainingSets, s: RobustVectorsSettings) -> None:
         """Make folds and heads of zeros. Raises InputError unless the data are vectors and the net is a linear head."""
-        from dividemix.methods.fold_heads import fold_of, principal_axes
+        from dividemix.methods.fold_heads import principal_axes
+        from dividemix.methods.folds import folds_of
         from dividemix.methods.linear_head import features_of, head_of, vectors_of
         from dividemix.methods.regularisation_path import STRONGEST
 
@@ -76,7 +77,7 @@ class RobustVectors(Method):
         # The best heads of the corrections, and their noise matrix.
         state.buffers["corrected"], state.buffers["corrected_matrix"] = heads.clone(), state.buffers["matrix"].clone()
         # Of held-out samples, too. They are computed once: after a resume elsewhere, vectors may have other bits.
-        state.buffers["folds"] = fold_of(data.whole, s.num_folds, s.seed)
+        state.buffers["folds"] = folds_of(data, s.num_folds, s.seed)
         # Regularisation; likelihood of labels not seen, in corrections the share predicted, at best; epochs since then.
         state.buffers["path"] = torch.tensor([STRONGEST, -torch.inf, 0.0], dtype=torch.float64)
         state.buffers["best_lam"] = state.buffers["path"][0].clone()  # regularisation of the best heads
@@ -103,6 +104,8 @@ class RobustVectors(Method):
         """
         from dividemix.methods.fitted_matrix import fitted
         from dividemix.methods.fold_heads import out_of_sample
+        from dividemix.methods.folds import repeated
+        from dividemix.methods.linear_head import vectors_of
         from dividemix.methods.noise_matrix import first_matrix, true_label_probs
         from dividemix.methods.rare_classes import can_be_judged, seen_elsewhere
         from dividemix.methods.vector_part import is_refused
@@ -116,7 +119,8 @@ class RobustVectors(Method):
                 sharpness = fitted(log_probs, folded.labels, matrix).sharpness
             given = folded.labels[:, None]
             losses = -log_probs.gather(1, given).T.double().cpu()
-            seen = seen_elsewhere(folded.labels, folded.folds, s.num_folds)
+            is_copy = repeated(vectors_of(data).features, folded.labels, s.seed)
+            seen = seen_elsewhere(folded.labels, folded.folds, s.num_folds, is_copy)
             is_judged = can_be_judged(folded.labels, log_probs, seen).cpu()
             sample_probs = torch.empty_like(log_probs)
             for rows in folded.blocks(log_probs.shape[1]):  # in place: of many samples, each copy is large
