@@ -84,10 +84,10 @@ def one_round(number: int, folder: Path) -> None:
     run = Run.load(out)
     if settings["method"] in EXTENDED:
         run.extend(1)
-        with closing(run.train()) as epochs:
+        with closing(run.epochs()) as epochs:
             list(islice(epochs, 1))
         run = Run.load(out)
-    list(run.train())
+    run.train()
     write_report(run)
     Model.from_pretrained(out, "cpu").predict_proba(samples)
     shutil.rmtree(out)

@@ -65,7 +65,7 @@ def toy_job(folder: Path, **changes: Any) -> Job:
 def trained(path: Path, job: Job, num_epochs: int | None = None) -> Run:
     """A new run after so many epochs; without a number, after all of them, with its page."""
     run = Run.create(path, job)
-    with closing(run.train()) as epochs:
+    with closing(run.epochs()) as epochs:
         for _ in itertools.islice(epochs, num_epochs):
             pass
     if num_epochs is None:
@@ -75,8 +75,7 @@ def trained(path: Path, job: Job, num_epochs: int | None = None) -> Run:
 
 def finish(run: Run) -> Run:
     """The run after its last epoch, with its page: what the faces do to a run."""
-    for _ in run.train():
-        pass
+    run.train()
     write_report(run)
     return run
 

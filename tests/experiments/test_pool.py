@@ -327,7 +327,7 @@ def test_stopped_in_the_middle_and_started_again_it_finishes_without_repeating(n
     kept = [row["seconds"] for row in rows][: stood - 1]  # a row whose checkpoint was not written is measured again
     assert kept == seconds[: stood - 1]
     straight = Run.create(tmp_path / "straight", toy.toy_plan(epochs).runs[1].job)
-    assert len(list(straight.train())) == epochs
+    assert len(list(straight.epochs())) == epochs
     same_files(runs / "second", tmp_path / "straight", without=("report.html",))
 
 

@@ -62,18 +62,18 @@ SHORT = [word for i, word in enumerate(SHORT) if "warmup_epochs" not in (word.ls
 def half_run(folder: Path) -> None:
     """A run after one of two epochs, stopped as a signal does it."""
     save_toy(folder)
-    really_train = Run.train
+    really_train = Run.epochs
 
     def one_epoch(run: Run) -> Iterator[EpochRow]:
         with closing(really_train(run)) as epochs:
             yield next(epochs)
         raise KeyboardInterrupt
 
-    Run.train = one_epoch  # type: ignore[method-assign, assignment]
+    Run.epochs = one_epoch  # type: ignore[method-assign, assignment]
     try:
         assert quietly(command("train", *SHORT), folder) == 130
     finally:
-        Run.train = really_train  # type: ignore[method-assign]
+        Run.epochs = really_train  # type: ignore[method-assign]
     assert not (folder / "run" / "summary.json").exists()
     env = folder / "run" / "env.json"  # begun elsewhere
     env.write_text(json.dumps(json.loads(env.read_text()) | {"platform": "another"}))
@@ -117,8 +117,7 @@ def _from_python_again() -> None:
     if not Path("run").exists():
         return _from_python()
     run = Run.load("run")
-    for _ in run.train():
-        pass
+    run.train()
     write_report(run)
     return None
 

@@ -39,7 +39,7 @@ def test_what_is_chosen_makes_a_job_that_can_be_trained(tmp_path: Path) -> None:
     plan = make_plan({"data": str(save_toy(tmp_path)), "device": "cpu", "epochs": 3, "lambda_r": 1.0})
     job, source, choices = plan.job, plan.source, plan.choices
     run = Run.create(tmp_path / "run", job, source=source, choices=choices)
-    assert len(list(run.train())) == 3
+    assert len(list(run.epochs())) == 3
     stored = json.loads((tmp_path / "run" / "summary.json").read_text())["choices"]
     expected = [(choice.name, choice.value) for choice in choices]
     assert [(choice["name"], choice["value"]) for choice in stored][: len(expected)] == expected

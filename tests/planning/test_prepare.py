@@ -55,7 +55,7 @@ def test_a_method_gets_the_trusted_samples(tmp_path: Path) -> None:
     job = toy_job(tmp_path, method="trusting", trusted=str(tmp_path / "trusted.npz"))
     _, _, state = prepare(job)
     assert state.samples.keys() == {"trust"}
-    rows = list(Run.create(tmp_path / "run", job).train())
+    rows = list(Run.create(tmp_path / "run", job).epochs())
     assert [row["figures"] for row in rows] == [{"trusted": pytest.approx(labels.mean())}] * 4
     assert Run.load(tmp_path / "run").finished
 
@@ -66,7 +66,7 @@ def test_other_methods_train_without_looking_at_trusted_samples(tmp_path: Path) 
     losses = []
     for name, changes in (("with", {"trusted": str(tmp_path / "trusted.npz")}), ("without", {})):
         run = Run.create(tmp_path / name, toy_job(tmp_path, **changes))
-        losses.append([row["losses"] for row in run.train()])
+        losses.append([row["losses"] for row in run.epochs()])
     assert losses[0] == losses[1]
 
 

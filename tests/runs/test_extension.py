@@ -35,6 +35,15 @@ def test_two_epochs_and_two_more_are_four(tmp_path: Path, method: str) -> None:
     assert (again.finished, again.job.settings.epochs, again.extended_after) == (True, 4, [2])
 
 
+def test_train_alone_trains_the_added_epochs(tmp_path: Path) -> None:
+    """It once was a generator, and trained nothing without a word."""
+    run = trained(tmp_path / "run", toy_job(tmp_path, epochs=2, warmup_epochs=1, **STEP))
+    run.extend(2)
+    run.train()
+    assert run.finished
+    assert [row["epoch"] for row in Run.load(tmp_path / "run").rows] == [1, 2, 3, 4]
+
+
 def test_the_schedule_of_the_longer_training_holds(tmp_path: Path) -> None:
     """With cosine the rate rises again: the added epochs have the rates of a run of six epochs."""
     run = trained(tmp_path / "run", toy_job(tmp_path, epochs=4, lr_schedule="cosine", lr=0.1))

@@ -52,7 +52,7 @@ def webvision(root: Path, **changes: Any) -> Job:
 
 def test_clothing1m_keeps_the_epoch_that_is_best_on_clean_validation_images(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", clothing1m(tmp_path / "data"))
-    rows = list(run.train())
+    rows = list(run.epochs())
     best = max((row for row in rows if row["phase"] == "mix"), key=lambda row: (row["val_acc"], row["epoch"]))
     assert all(row["val_is_clean"] and row["num_val"] == 14 for row in rows)
     assert run.kept_epoch == best["epoch"]
@@ -69,11 +69,11 @@ def test_clothing1m_keeps_the_epoch_that_is_best_on_clean_validation_images(tmp_
 def test_clothing1m_resumed_after_each_epoch_leaves_the_same_bytes(tmp_path: Path) -> None:
     job = clothing1m(tmp_path / "data")
     finish(Run.create(tmp_path / "straight", job))
-    epochs = Run.create(tmp_path / "halted", job).train()
+    epochs = Run.create(tmp_path / "halted", job).epochs()
     next(epochs)
     epochs.close()
     for _ in range(3):
-        epochs = Run.load(tmp_path / "halted").train()
+        epochs = Run.load(tmp_path / "halted").epochs()
         next(epochs, None)
         epochs.close()
     finish(Run.load(tmp_path / "halted"))
@@ -103,7 +103,7 @@ def test_figures_of_a_division_are_of_the_samples_that_it_divided(tmp_path: Path
 def test_webvision_is_tested_on_both_sets_by_its_first_and_its_first_five_guesses(tmp_path: Path) -> None:
     make_webvision(tmp_path / "data")
     run = Run.create(tmp_path / "run", webvision(tmp_path / "data"))
-    rows = list(run.train())
+    rows = list(run.epochs())
     assert "val_acc" not in rows[-1]
     assert run.kept_epoch == 4
     assert run.material.test is not None
@@ -128,7 +128,7 @@ def test_webvision_is_tested_on_both_sets_by_its_first_and_its_first_five_guesse
 
 def test_evaluate_says_how_well_each_set_is_recognised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_webvision(tmp_path / "data")
-    (row,) = Run.create(tmp_path / "run", webvision(tmp_path / "data", epochs=1)).train()
+    (row,) = Run.create(tmp_path / "run", webvision(tmp_path / "data", epochs=1)).epochs()
     assert main(["evaluate", str(tmp_path / "run")]) == 0
     lines = capsys.readouterr().out.splitlines()
     other = row["other_tests"]["ilsvrc12"]
@@ -144,7 +144,7 @@ def test_evaluate_says_how_well_each_set_is_recognised(tmp_path: Path, capsys: p
 def test_without_ilsvrc12_its_columns_are_not_there(tmp_path: Path) -> None:
     make_webvision(tmp_path / "data", num_ilsvrc12=0)
     run = Run.create(tmp_path / "run", webvision(tmp_path / "data", epochs=1))
-    (row,) = run.train()
+    (row,) = run.epochs()
     assert "other_tests" not in row
     assert "ilsvrc12" not in str(row)
     assert "imagenet/val" in (tmp_path / "run" / "skipped.csv").read_text()
@@ -154,7 +154,7 @@ def test_without_ilsvrc12_its_columns_are_not_there(tmp_path: Path) -> None:
 def cropping(tmp_path: Path) -> Run:
     """A finished run whose nets get 12 x 12 pixels of images of 16 x 16."""
     run = Run.create(tmp_path / "run", clothing1m(tmp_path / "data", epochs=2))
-    list(run.train())
+    run.train()
     return run
 
 

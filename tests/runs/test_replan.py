@@ -90,7 +90,7 @@ def test_its_config_repeats_it_to_the_bit_without_a_clock(busy: Run, tmp_path: P
 def test_a_run_that_is_stopped_follows_its_last_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After epoch 4 the plan has been changed. The resumed run equals one that has this plan from the beginning."""
     run = limited(tmp_path / "run", 100.0, Clock(monkeypatch, 4.0, 4.0, 14.0))
-    with closing(run.train()) as epochs:
+    with closing(run.epochs()) as epochs:
         for _ in islice(epochs, 4):
             pass
     planned = run.job.settings

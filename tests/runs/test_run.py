@@ -52,8 +52,7 @@ def test_a_run_that_is_resumed_on_another_machine_records_both(tmp_path: Path, m
     for name in ("another", "a third"):  # which finds the run finished
         monkeypatch.setattr("dividemix.runs.directory.processor_name", lambda name=name: name)
         run = Run.load(tmp_path / "run")
-        for _ in run.train():
-            pass
+        run.train()
     first, second = run.directory.read_environments()
     assert second == first | {"processor": "another"}
 
@@ -63,9 +62,9 @@ def test_every_epoch_on_its_own_makes_the_same_run(tmp_path: Path) -> None:
     trained(tmp_path / "straight", toy_job(tmp_path))
     trained(tmp_path / "single", toy_job(tmp_path), num_epochs=1)
     while not (run := Run.load(tmp_path / "single")).finished:
-        with closing(run.train()) as epochs:
+        with closing(run.epochs()) as epochs:
             next(epochs)
-    assert list(run.train()) == []
+    assert list(run.epochs()) == []
     write_report(run)
     assert settled(tmp_path / "single") == settled(tmp_path / "straight")
 
@@ -85,7 +84,7 @@ def test_the_seed_makes_the_run(tmp_path: Path) -> None:
 def test_a_finished_run_has_nothing_left_to_train(tmp_path: Path) -> None:
     trained(tmp_path / "run", toy_job(tmp_path))
     before = tree(tmp_path / "run")
-    assert list(Run.load(tmp_path / "run").train()) == []
+    assert list(Run.load(tmp_path / "run").epochs()) == []
     assert tree(tmp_path / "run") == before
 
 
@@ -149,7 +148,7 @@ def test_a_row_of_our_recipe_has_the_estimated_noise_and_the_weight_that_follows
 def test_the_best_checkpoint_is_that_of_the_epoch_that_tested_best(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", toy_job(tmp_path, epochs=6, lr=0.05))
     best = None
-    for row in run.train():
+    for row in run.epochs():
         assert row["test_acc"] is not None
         if best is None or row["test_acc"] > best:
             best, probs = row["test_acc"], run.test_probs()
@@ -213,7 +212,7 @@ def test_a_best_checkpoint_that_was_never_written_is_repaired(tmp_path: Path) ->
     kept = tree(path / "checkpoints" / "best")
     shutil.rmtree(path / "checkpoints" / "best")
     run = Run.load(path)
-    assert list(run.train()) == []
+    assert list(run.epochs()) == []
     assert tree(path / "checkpoints" / "best") == kept
     run.load_best()
 
@@ -231,7 +230,7 @@ def test_a_best_checkpoint_that_is_missing_is_no_reason_to_start_again(tmp_path:
     run = Run.create(tmp_path / "run", toy_job(tmp_path))
     with pytest.raises(InputError, match=r"no epoch is trained yet; resume the run$"):
         run.load_best()
-    list(run.train())
+    run.train()
     shutil.rmtree(run.directory.best)
     with pytest.raises(InputError, match=r"no checkpoint here: .*; use the last one instead$"):
         Run.load(tmp_path / "run").load_best()
@@ -243,7 +242,7 @@ def test_a_best_checkpoint_that_is_missing_is_no_reason_to_start_again(tmp_path:
 def test_a_run_that_is_being_trained_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "run"
     run = Run.create(path, toy_job(tmp_path))
-    with closing(run.train()) as epochs:
+    with closing(run.epochs()) as epochs:
         next(epochs)
         with pytest.raises(InputError, match="another process is training"):
             Run.create(path, toy_job(tmp_path), overwrite=True)
@@ -266,10 +265,10 @@ def test_what_was_skipped_is_remembered_with_data_from_python(tmp_path: Path) ->
 def test_a_run_that_another_process_has_trained_meanwhile_is_left_alone(tmp_path: Path) -> None:
     trained(tmp_path / "run", toy_job(tmp_path), num_epochs=1)
     first, second = Run.load(tmp_path / "run"), Run.load(tmp_path / "run")
-    list(first.train())
+    first.train()
     before = settled(tmp_path / "run")
     with pytest.raises(InputError, match="another process has changed it meanwhile"):
-        next(second.train())
+        next(second.epochs())
     assert settled(tmp_path / "run") == before
 
 
@@ -297,5 +296,5 @@ def test_a_run_does_not_train_into_another_that_took_its_place(tmp_path: Path) -
     Run.create(tmp_path / "run", toy_job(tmp_path, lr=0.3), overwrite=True)
     before = tree(tmp_path / "run")
     with pytest.raises(InputError, match="another process has changed it meanwhile"):
-        list(first.train())
+        first.train()
     assert tree(tmp_path / "run") == before

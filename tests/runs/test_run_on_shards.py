@@ -95,7 +95,7 @@ def test_a_training_that_is_killed_within_an_epoch_resumes_to_the_same_bits(
         return read(self, at)
 
     if (child := os.fork()) == 0:
-        for row in Run.create(tmp_path / "killed", job).train():
+        for row in Run.create(tmp_path / "killed", job).epochs():
             if row["epoch"] == 2:
                 monkeypatch.setattr(ImageFiles, "_read", counted)
         os._exit(1)

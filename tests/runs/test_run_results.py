@@ -63,6 +63,6 @@ def test_a_finished_run_writes_the_same_again(run: Run) -> None:
     for name in names:
         (run.directory.path / name).unlink()
     again = Run.load(run.directory.path)
-    assert list(again.train()) == []
+    assert list(again.epochs()) == []
     write_report(again)
     assert {name: (run.directory.path / name).read_bytes() for name in names} == before

@@ -170,8 +170,13 @@ class Run:
         """Whether every epoch is done."""
         return self.state.epoch >= self.job.settings.epochs
 
-    def train(self) -> Generator[EpochRow, None, None]:
-        """Train the remaining epochs; yields the metrics of each.
+    def train(self) -> None:
+        """Train all remaining epochs; see `epochs`. The page is written by `write_report` (report/of_run.py)."""
+        for _ in self.epochs():
+            pass
+
+    def epochs(self) -> Generator[EpochRow, None, None]:
+        """Train the remaining epochs, each when it is asked for; yields the metrics of each.
 
         A thread writes metrics and checkpoints meanwhile; when the generator ends or is closed, all is on disk. Raises
         InputError if another process trains the run, or has trained it since it was loaded.

@@ -55,7 +55,7 @@ def parse_log(text: str | None) -> tuple[str, ...]:
 
 @contextmanager
 def tracked(run: Run, names: tuple[str, ...] = ()) -> Iterator[Generator[EpochRow, None, None]]:
-    """The remaining epochs of the run as `run.train()` gives them, each also logged by the trackers that are named.
+    """The remaining epochs of the run as `run.epochs()` gives them, each also logged by the trackers that are named.
 
     A resumed run has those of log.json, too. A tracker that fails is skipped from then on, with a warning.
     """
@@ -64,7 +64,7 @@ def tracked(run: Run, names: tuple[str, ...] = ()) -> Iterator[Generator[EpochRo
         _try(name, partial(_begin, trackers, name, run, ids.get(name)))
     if trackers:
         run.directory.write_json(_FILE, ids | {name: tracker.id for name, tracker in trackers.items()})
-    with closing(run.train()) as epochs:
+    with closing(run.epochs()) as epochs:
         try:
             yield _logged(epochs, trackers, run) if trackers else epochs
         finally:
