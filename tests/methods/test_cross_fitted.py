@@ -17,7 +17,7 @@ from dividemix.engine.state import State
 from dividemix.errors import InputError
 from dividemix.judging.label_issues import find_issues
 from dividemix.methods import METHODS, loop, tree_learners
-from dividemix.methods.cross_fitted import CrossFittedSettings
+from dividemix.methods.cross_fitted import CANDIDATES, CrossFittedSettings
 from dividemix.methods.method import TrainingSets
 from dividemix.nets.build import build_net
 
@@ -169,6 +169,47 @@ def test_auto_takes_the_learner_that_predicts_more_of_the_labels() -> None:
     assert trained(data, s, 2).buffers["learner"] == 1
     smooth = blobs(200)
     assert trained(smooth, s).buffers["learner"] == 0
+
+
+def test_auto_reports_both_learners_and_fits_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted: list[tuple[str, int]] = []
+
+    def record(learner: str, s: CrossFittedSettings, vectors: Any, labels: Any, fold: int) -> Any:
+        fitted.append((learner, fold))
+        return train(learner, s, vectors, labels, fold)
+
+    train = tree_learners.trained
+    monkeypatch.setattr(tree_learners, "trained", record)
+    data, s = blobs(), CrossFittedSettings(**SHORT | {"learner": "auto"})
+    state = started(data, s)
+    first, *others = [dict(report.figures) for report in loop.fit(METHOD, state, TrainingSets(data), s)]
+    calls = sorted(fitted)
+    assert first == pytest.approx({learner: _right_in_fold(data, state, s, learner, 0) for learner in CANDIDATES})
+    assert not any(learner in figures for figures in others for learner in CANDIDATES)
+    chosen = CANDIDATES[int(state.buffers["learner"])]
+    assert first[chosen] == max(first.values())
+    assert calls == sorted([(learner, 0) for learner in CANDIDATES] + [(chosen, 1), (chosen, 2)])
+
+
+def test_auto_compares_on_the_first_fold_that_has_samples() -> None:
+    """Boosting wins on this step. Without samples in fold 0, forests won unmeasured."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(400, 60))
+    data = data_of(vectors, (vectors[:, 7] > 0).astype(np.int64))
+    s = CrossFittedSettings(epochs=3, net="trees", num_trees=5, num_rounds=20)
+    state = started(data, s, 2)
+    state.buffers["folds"] = state.buffers["folds"].clamp(min=1)
+    first, *_ = [dict(report.figures) for report in loop.fit(METHOD, state, TrainingSets(data), s)]
+    assert state.buffers["learner"] == 1
+    assert first == pytest.approx({learner: _right_in_fold(data, state, s, learner, 1) for learner in CANDIDATES})
+
+
+def _right_in_fold(data: FeatureData, state: State, s: CrossFittedSettings, learner: str, fold: int) -> float:
+    """The share of the given labels of a fold that a learner predicts, trained on the others."""
+    inside = (state.buffers["folds"] == fold).numpy()
+    vectors, labels = data.features.numpy(), data.labels.numpy()
+    model = tree_learners.trained(learner, s, vectors[~inside], labels[~inside], fold)
+    return float((model.predict(vectors[inside]) == labels[inside]).mean())
 
 
 def test_samples_that_are_held_out_are_judged_too() -> None:

@@ -17,7 +17,6 @@ from dividemix.methods.method import EpochReport, Judgement, Method, MethodSetti
 from dividemix.settings import setting
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from dividemix.data.features import FeatureData
@@ -37,7 +36,7 @@ class CrossFittedSettings(MethodSettings):
     learner: Literal["auto", "extra_trees", "random_forest", "hist_gradient_boosting"] = setting(
         "auto",
         "the classifier of scikit-learn that is trained in each fold; auto takes extra_trees or hist_gradient_boosting,"
-        " whichever predicts more of the given labels of the first fold",
+        " whichever predicts more of the given labels of the first fold that has samples",
     )
     num_trees: int = setting(50, "trees of a forest, in each fold", low=1, high=100_000)
     num_rounds: int = setting(
@@ -81,10 +80,12 @@ class CrossFitted(Method):
         data, net = _vectors(sets.train), _trees(state)
         positions, labels = data.positions.cpu(), data.labels.cpu()
         folds = [state.epoch] if s.epochs > 1 else list(range(s.num_folds))
+        figures: dict[str, float] = {}
         for fold in folds:
-            _train_without(state, data, fold, s)
+            figures |= _train_without(state, data, fold, s)
         predicted, is_last = state.buffers["log_probs"][positions], state.epoch == s.epochs - 1
-        figures = {"noise_rate": _take_noise_out(net, predicted, labels)} if is_last else {}
+        if is_last:
+            figures["noise_rate"] = _take_noise_out(net, predicted, labels)
         own = state.buffers["folds"].cpu()[positions]
         judged = torch.ones_like(own, dtype=torch.bool) if is_last else own == folds[0]
         losses = -predicted.gather(1, labels[:, None])[judged]
@@ -108,32 +109,32 @@ class CrossFitted(Method):
         return Judgement(probs.float(), losses, clean_prob, sample_probs.float(), True, is_judged)
 
 
-def _train_without(state: State, data: FeatureData, fold: int, s: CrossFittedSettings) -> None:
-    """Train on the samples of the other folds, predict those of the fold, and give the net the trees."""
+def _train_without(state: State, data: FeatureData, fold: int, s: CrossFittedSettings) -> dict[str, float]:
+    """Train on the other folds, predict the samples of the fold, give the net the trees; figures of a choice."""
     from dividemix.methods.tree_learners import joined, log_probs, trained, tree_tensors
 
-    net, labels, features = _trees(state), data.labels.cpu(), data.features.cpu().numpy()
-    is_outside = (state.buffers["folds"] == fold).cpu()
-    trains = ~is_outside[data.positions.cpu()]
+    net, labels, features = _trees(state), data.labels.cpu().numpy(), data.features.cpu().numpy()
+    folds = state.buffers["folds"].cpu()
+    own, is_outside = folds[data.positions.cpu()].numpy(), folds == fold
+
+    def without(one: int, learner: str) -> Any:
+        return trained(learner, s, features[own != one], labels[own != one], one)
+
+    figures, models = {}, {}
     if s.learner == "auto" and fold == 0:
-        right = [_num_right(one, s, features, labels, trains) for one in CANDIDATES]
-        state.buffers["learner"].fill_(right.index(max(right)))
+        first = int(own.min())  # the first fold that has samples to compare on
+        models = {(first, learner): without(first, learner) for learner in CANDIDATES}
+        inside = own == first
+        figures = {name: float(model.score(features[inside], labels[inside])) for (_, name), model in models.items()}
+        state.buffers["learner"].fill_(CANDIDATES.index(max(CANDIDATES, key=figures.__getitem__)))
     learner = CANDIDATES[int(state.buffers["learner"])] if s.learner == "auto" else s.learner
-    model = trained(learner, s, features[trains], labels[trains].numpy(), fold)
+    model = models[fold, learner] if (fold, learner) in models else without(fold, learner)
     outside = data.whole.cpu()[is_outside].numpy()
     state.buffers["log_probs"][is_outside] = log_probs(model, outside, len(net.bias))
     with torch.no_grad():
         existing = {name: tensor.cpu() for name, tensor in net.state_dict().items()}
         net.grow(joined(existing, tree_tensors(model, len(net.bias))))
-
-
-def _num_right(learner: str, s: CrossFittedSettings, features: NDArray[Any], labels: Tensor, trains: Tensor) -> int:
-    """How many given labels of the first fold a learner predicts, trained on the other folds."""
-    from dividemix.methods.tree_learners import trained
-
-    model = trained(learner, s, features[trains], labels[trains].numpy(), 0)
-    outside = features[~trains]
-    return int((model.predict(outside) == labels[~trains].numpy()).sum()) if len(outside) else 0
+    return figures
 
 
 def _take_noise_out(net: Trees, predicted: Tensor, given: Tensor) -> float:
