@@ -52,7 +52,7 @@ def test_without_copies_the_split_is_the_one_that_always_was(kind: str, share: f
     labels = np.sort(RNG.choice(4, NUM, p=[0.6, 0.3, 0.085, 0.015]))
     labels[:4] = np.arange(4)
     source = source_of(KINDS[kind], labels)
-    assert held_out(source, labels, share, seed=seed).tolist() == drawn_one_by_one(labels, share, seed)
+    assert held_out(source, labels, share, seed=seed).samples.tolist() == drawn_one_by_one(labels, share, seed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -61,7 +61,7 @@ def test_whole_groups_of_copies_are_held_out(kind: str, times: int) -> None:
     """Each sample several times: a share of 0.2 of each class, none of them with a copy that trains."""
     rows = np.repeat(np.arange(NUM), times)
     source = source_of(KINDS[kind][rows], LABELS[rows])
-    held = held_out(source, source.train_labels, 0.2, seed=1)
+    held = held_out(source, source.train_labels, 0.2, seed=1).samples
     assert np.bincount(source.train_labels[held]).tolist() == [10 * times] * 4
     assert not set(rows[held]) & set(np.delete(rows, held))
 
@@ -69,7 +69,7 @@ def test_whole_groups_of_copies_are_held_out(kind: str, times: int) -> None:
 def test_copies_with_other_labels_count_in_their_own_class() -> None:
     rows = np.concatenate([np.arange(NUM), np.arange(NUM)])
     labels = np.concatenate([LABELS, RNG.permutation(LABELS)])
-    held = held_out(source_of(KINDS["vectors"][rows], labels), labels, 0.1, seed=1)
+    held = held_out(source_of(KINDS["vectors"][rows], labels), labels, 0.1, seed=1).samples
     counts = np.bincount(labels[held], minlength=4)
     assert (counts <= 10).all()
     assert counts.sum() >= 30
@@ -79,7 +79,7 @@ def test_copies_with_other_labels_count_in_their_own_class() -> None:
 def test_a_group_that_exceeds_the_share_of_its_class_trains() -> None:
     vectors = KINDS["vectors"].copy()
     vectors[::4][:11] = vectors[0]  # 11 copies in a class of 50, of which 10 are held out
-    held = held_out(source_of(vectors), LABELS, 0.2, seed=1)
+    held = held_out(source_of(vectors), LABELS, 0.2, seed=1).samples
     assert np.bincount(LABELS[held]).tolist() == [10] * 4
     assert not np.isin(held, np.arange(0, 44, 4)).any()
 
@@ -90,7 +90,7 @@ def test_a_copy_in_a_class_that_is_too_small_keeps_both_in_the_training() -> Non
     labels[3] = 3
     vectors = KINDS["vectors"].copy()
     vectors[3] = vectors[0]
-    assert not {0, 3} & set(held_out(source_of(vectors, labels), labels, 0.5, seed=1).tolist())
+    assert not {0, 3} & set(held_out(source_of(vectors, labels), labels, 0.5, seed=1).samples.tolist())
 
 
 def test_copies_of_texts_are_found_before_they_become_vectors() -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from toys import SETTINGS, finish, save_toy, settled, toy_arrays, toy_job, trained, tree
 
 from dividemix.api import train
 from dividemix.cli import main
+from dividemix.engine.checkpoint import load_checkpoint, save_checkpoint
 from dividemix.errors import InputError
 from dividemix.runs.run import Run
 from dividemix.stored import digest_of
@@ -111,6 +113,59 @@ def test_trusted_samples_may_move_and_may_not_change(tmp_path: Path) -> None:
     for trusted in (str(tmp_path / "other.npz"), None):
         with pytest.raises(InputError, match="other data"):
             Run.load(tmp_path / "run", replace(job, trusted=trusted))
+
+
+def with_copies(folder: Path) -> None:
+    """The toy data, four of whose images are there twice."""
+    images = toy_arrays()["x_train"].copy()
+    images[4:8] = images[:4]
+    save_toy(folder, x_train=images)
+
+
+def change_checkpoint(path: Path, change: Callable[[dict[str, Any], dict[str, torch.Tensor]], object]) -> None:
+    tensors, facts = load_checkpoint(path / "checkpoints" / "last")
+    change(facts, tensors)
+    save_checkpoint(path / "checkpoints" / "last", tensors, tag=f"epoch-{facts['epoch']:04d}", facts=facts)
+
+
+def with_other_split(facts: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    facts["split"] = "0" * 32
+
+
+def without_split(facts: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    del facts["split"]
+
+
+def with_fewer_values(facts: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    without_split(facts, tensors)
+    tensors |= {name: values[1:] for name, values in tensors.items() if name.startswith("samples.")}
+
+
+@pytest.mark.parametrize(
+    ("prepare", "change"),
+    [(save_toy, with_other_split), (with_copies, without_split), (save_toy, with_fewer_values)],
+)
+def test_a_run_that_held_out_other_samples_is_not_continued(
+    tmp_path: Path, prepare: Callable[[Path], object], change: Callable[[Any, Any], object]
+) -> None:
+    prepare(tmp_path)
+    trained(tmp_path / "run", toy_job(tmp_path, holdout=0.2, loss_window=2), num_epochs=3)
+    assert Run.load(tmp_path / "run").state.samples
+    change_checkpoint(tmp_path / "run", change)
+    before = tree(tmp_path / "run")
+    with pytest.raises(InputError, match=r"run: an earlier version held out other samples, .*start again") as caught:
+        Run.load(tmp_path / "run")
+    assert "\n" not in str(caught.value)
+    assert tree(tmp_path / "run") == before
+
+
+def test_an_earlier_run_without_copies_is_continued(tmp_path: Path) -> None:
+    job = toy_job(tmp_path, holdout=0.2)
+    expected = settled(trained(tmp_path / "whole", job).directory.path)
+    trained(tmp_path / "run", job, num_epochs=1)
+    change_checkpoint(tmp_path / "run", without_split)
+    finish(Run.load(tmp_path / "run"))
+    assert settled(tmp_path / "run") == expected
 
 
 def damaged_facts(path: Path) -> None:

@@ -203,7 +203,7 @@ def _by_samples(source: Source, given: Mapping[str, Any]) -> list[Choice]:
         share, reason = 0.0, "the data has its own validation images"
     elif np.median(counts[counts > 0]) < _MIN_PER_CLASS:
         share, reason = 0.0, f"most classes have fewer than {_MIN_PER_CLASS} samples: none to spare"
-    elif "holdout" not in given and not len(held_out(source, source.train_labels, share, seed=1)):
+    elif "holdout" not in given and not len(held_out(source, source.train_labels, share, seed=1).samples):
         share, reason = 0.0, "too many copies of each sample: none can be held out without its copies"
     return [*choices, Choice("holdout", share, reason), *_tests(source, given.get("holdout", share))]
 

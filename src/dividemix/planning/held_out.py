@@ -1,5 +1,7 @@
 """Which samples are held out. Equal samples stay together: a network that knows a copy says nothing of new samples."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,13 +11,20 @@ from dividemix.data.source import Source
 _MIN_TO_HOLD_OUT = 5  # a class with fewer samples is not held out from
 
 
-def held_out(source: Source, labels: NDArray[np.int64], share: float, *, seed: int) -> NDArray[np.int64]:
-    """Indices of the samples to hold out: at most the share of each class, none of classes with few samples.
+class HeldOut(NamedTuple):
+    """Which samples are held out."""
+
+    samples: NDArray[np.int64]  # their indices
+    has_copies: bool = False  # whether any samples of the data are equal; not looked for if none is to be held out
+
+
+def held_out(source: Source, labels: NDArray[np.int64], share: float, *, seed: int) -> HeldOut:
+    """The samples to hold out: at most the share of each class, none of classes with few samples.
 
     Groups of equal samples are drawn as a whole. One that is larger than what may still be held out of a class is not.
     """
     if not share:
-        return np.zeros(0, dtype=np.int64)
+        return HeldOut(np.zeros(0, dtype=np.int64))
     groups = equal_groups((source if source.encoding is None else source.encoding.source).train_samples)
     in_order = np.argsort(groups, kind="stable")
     ends = np.cumsum(np.bincount(groups))
@@ -34,4 +43,4 @@ def held_out(source: Source, labels: NDArray[np.int64], share: float, *, seed: i
             if (taken <= room).all():
                 room -= taken
                 is_drawn[group] = True
-    return np.flatnonzero(is_drawn[groups])
+    return HeldOut(np.flatnonzero(is_drawn[groups]), len(ends) < len(groups))

@@ -31,6 +31,7 @@ from dividemix.planning.held_out import held_out
 from dividemix.planning.job import Job
 from dividemix.planning.noisy import with_noise
 from dividemix.planning.reading import check_reading, columns_of, data_reader
+from dividemix.stored import digest_of
 
 SampleData = ArrayData | FeatureData
 _NONE_HELD_OUT = (
@@ -57,6 +58,7 @@ class Material:
     train_index: NDArray[np.int64]  # (n,): the indices of the training samples among all
     holdout: SampleData | None  # samples that choose the epoch to keep: held out, or a clean validation set
     clean_holdout: bool
+    has_copies: bool  # whether some samples are equal; not looked for if none is to be held out
     test: SampleData | None
     other_tests: dict[str, SampleData]
     true_labels: NDArray[np.int64] | None
@@ -111,6 +113,11 @@ class Material:
         return np.setdiff1d(np.arange(len(self.everything.labels)), self.train_index)
 
     @property
+    def split(self) -> str:
+        """A digest of the indices of the training samples."""
+        return digest_of(self.train_index.astype("<i8").tobytes())
+
+    @property
     def labels(self) -> NDArray[np.int64]:
         """Given labels (N,)."""
         labels: NDArray[np.int64] = self.everything.labels.cpu().numpy()
@@ -154,7 +161,7 @@ def gather(
     everything = hold_to_train(source.train_samples, labels)
     if isinstance(everything, FeatureData) and source.encoding is not None:
         everything.pictures = source.encoding.source.train_samples if source.encoding.source.kind == "images" else None
-    holdout_index = held_out(source, labels, job.holdout, seed=job.settings.seed)
+    holdout_index, has_copies = held_out(source, labels, job.holdout, seed=job.settings.seed)
     train_index = np.setdiff1d(np.arange(len(labels)), holdout_index)
     is_missed = job.holdout > 0 and not len(holdout_index)
     holdout = everything.subset(holdout_index) if len(holdout_index) else None
@@ -180,6 +187,7 @@ def gather(
         train_index=train_index,
         holdout=holdout,
         clean_holdout=source.val_samples is not None,
+        has_copies=has_copies,
         test=test,
         other_tests={name: hold(images, labels) for name, (images, labels) in source.other_tests.items()},
         true_labels=true_labels,

@@ -25,6 +25,7 @@ class Facts(TypedDict):
     epoch: int
     metrics: str  # digest of the epochs in metrics.jsonl
     data: str  # digest of the data
+    split: NotRequired[str]  # digest of which samples train, as others are held out; earlier versions have none
     job: dict[str, Any]
     choices: NotRequired[str]  # digest of choices.json, if there is one
     told: NotRequired[str]  # digest of skipped.csv and notes.json, if there are any
@@ -49,6 +50,7 @@ def save_last(
     epoch = len(rows)
     planned = job.as_planned(epoch).identity
     facts: Facts = {"epoch": epoch, "metrics": rows_digest(rows), "data": material.digest, "job": planned}
+    facts["split"] = material.split
     if choices:
         facts["choices"] = choices_digest(choices)
     if material.skipped or material.notes:

@@ -1,6 +1,7 @@
 """Restore a run from its directory: job, data and state, each verified."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from dividemix.data.noise import NoiseSpec, parse_noise
@@ -13,7 +14,7 @@ from dividemix.planning.choices import Choice
 from dividemix.planning.job import Job
 from dividemix.planning.material import Material
 from dividemix.planning.prepare import prepare
-from dividemix.runs.checkpoints import check_rows, checked_facts, choices_digest, told_digest
+from dividemix.runs.checkpoints import Facts, check_rows, checked_facts, choices_digest, told_digest
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.extension import earlier_end, longer, require_same
 
@@ -79,6 +80,7 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
         state.load(tensors, facts["epoch"])
     except (LookupError, RuntimeError, ValueError, TypeError) as error:
         raise InputError(f"{path}: the checkpoint does not fit the net {job.settings.net!r}; {START_AGAIN}") from error
+    _check_split(path, facts, material, state)
     rows = directory.read_rows()[: state.epoch]
     if len(rows) < state.epoch:
         raise InputError(
@@ -91,6 +93,21 @@ def restore(directory: RunDirectory, job: Job, *, to_train: bool) -> Restored:
     if own and facts.get("told") not in (None, told_digest(material.skipped, material.notes)):
         raise InputError(f"{path}: skipped.csv or notes.json is damaged (not what was saved); {START_AGAIN}")
     return Restored(material, state, rows, choices, extended_after)
+
+
+def _check_split(path: Path, facts: Facts, material: Material, state: State) -> None:
+    """Raise InputError unless the samples that train are those of the checkpoint."""
+    num_train = len(material.train_index)
+    is_other = any(len(values) != num_train for values in state.samples.values())
+    if "split" in facts:
+        is_other |= facts["split"] != material.split
+    else:  # earlier versions held out others of equal samples
+        is_other |= material.has_copies
+    if is_other:
+        raise InputError(
+            f"{path}: an earlier version held out other samples, as some are equal: its model can be used, but to"
+            f" continue, {START_AGAIN}"
+        )
 
 
 def require_unchanged(directory: RunDirectory, job: Job, saved_epoch: int, material: Material) -> None:
