@@ -63,9 +63,9 @@ def estimate(run: Run) -> float | None:
     counts too much.
 
     The measurement trains networks of its own on a few samples, so the run itself has the same bits. A method that is
-    the user's own code is not called for it.
+    the user's own code is not called for it, nor one whose steps do not tell its time.
     """
-    if is_foreign(run.job.method):
+    if is_foreign(run.job.method) or not find_method(run.job.method).steps_tell_time:
         return None
     from dividemix.planning.pace import measure_on
 

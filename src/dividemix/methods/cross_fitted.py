@@ -55,6 +55,7 @@ class CrossFitted(Method):
 
     settings = CrossFittedSettings
     needs_vectors = True
+    steps_tell_time = False
 
     def phases(self, s: CrossFittedSettings) -> tuple[Phase, ...]:
         """One fold after the other; only the last epoch may be kept, since the model is that of all folds."""

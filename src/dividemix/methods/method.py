@@ -109,6 +109,7 @@ class Method(Protocol):
     needs_trusted: bool = False  # whether it trains only with TrainingSets.trusted
     uses_trusted: Mapping[str, Any] | None = None  # its settings with which it uses TrainingSets.trusted; None: never
     needs_vectors: bool = False  # whether it trains only on samples that are vectors
+    steps_tell_time: bool = True  # whether steps on a few samples tell how long it trains
     double_backward: bool = False  # whether it differentiates gradients: no compilation, torch's kernels
 
     def num_nets(self, s: Any) -> int:

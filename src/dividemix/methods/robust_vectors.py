@@ -53,6 +53,7 @@ class RobustVectors(Method):
 
     settings = RobustVectorsSettings
     needs_vectors = True
+    steps_tell_time = False
 
     def phases(self, s: RobustVectorsSettings) -> tuple[Phase, ...]:
         """The path of regularisation, then corrections; only the last epoch may be kept, since `judge` describes it."""

@@ -58,15 +58,13 @@ def choose(
     starts_trained = job.weights is not None or job.pretrained
     source = source or read(job, large_size=_CPU_SIZE if on_cpu and not starts_trained else LARGE)
     if source.kind == "vectors" and job.method == find_preset(DEFAULT).method_for_rows:
-        return source, [choice for choice in _for_trees() if choice.name not in given]
+        return source, _unlimited(_for_trees(), job.method, given, budget)
     if job.finetune:
         _refuse_to_finetune(job, given)
         return source, [choice for choice in _for_finetuning(job) if choice.name not in given]
     if source.kind == "vectors" and (method := method_for_vectors(given)):
         choices = [*for_vectors(method, source.train_samples.shape[1]), Choice("holdout", 0.0, _NO_HOLDOUT)]
-        if budget is not None:
-            choices = [_despite(choice, budget) if choice.name == "epochs" else choice for choice in choices]
-        return source, [choice for choice in choices if choice.name not in given]
+        return source, _unlimited(choices, method, given, budget)
     if source.kind == "vectors":
         choices = [*net_for(source.train_samples.shape[1:]), *_by_samples(source, given)]
         if "method" not in given and job.method != (usual := find_preset(DEFAULT).method):
@@ -224,9 +222,12 @@ def _epochs(num_samples: int, on_cpu: bool) -> Choice:
     return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
 
 
-def _despite(epochs: Choice, budget: Budget) -> Choice:
-    """The number of epochs of a method whose training is short, though more time is allowed."""
-    return replace(epochs, reason=f"{epochs.reason}; they take seconds, so the run ends before {budget.minutes:g} min")
+def _unlimited(choices: list[Choice], method: str, given: Mapping[str, Any], budget: Budget | None) -> list[Choice]:
+    """The choices that are not given, for a method whose epochs are not planned by time; the reason says so."""
+    if budget is not None:
+        words = f"minutes is no limit for method {method}, which always has this many epochs"
+        choices = [replace(one, reason=f"{one.reason}; {words}") if one.name == "epochs" else one for one in choices]
+    return [choice for choice in choices if choice.name not in given]
 
 
 def _epochs_in(budget: Budget, job: Job, source: Source, num_warmup: int | None, on_cpu: bool) -> Choice:
