@@ -227,15 +227,34 @@ class Convolutions(nn.Module):
         return logits
 
 
-def test_the_last_layer_is_trained_alone_only_if_it_is_linear(tmp_path: Path) -> None:
+class FrozenHead(Convolutions):
+    """A net that keeps its last linear layer from training."""
+
+    def __init__(self, num_classes: int, in_channels: int):
+        super().__init__(num_classes, in_channels)
+        self.last = nn.Linear(num_classes, num_classes).requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logits."""
+        logits: Tensor = self.last(super().forward(x))
+        return logits
+
+
+@pytest.mark.parametrize(
+    ("net_class", "problem"),
+    [(Convolutions, "has no nn.Linear"), (FrozenHead, "has frozen its last nn.Linear, last")],
+)
+def test_the_last_layer_is_trained_alone_only_if_it_is_linear_and_may_change(
+    tmp_path: Path, net_class: type[nn.Module], problem: str
+) -> None:
     """Training stopped with "element 0 of tensors does not require grad"."""
     data, weights = save_toy(tmp_path), str(tmp_path / "weights.pt")
-    with named_for_now(Convolutions) as net:
+    with named_for_now(net_class) as net:
         for name, expected in ((net, None), ("small_cnn", 1)):
             given = {"method": "cross_entropy", "net": name, "weights": weights, "epochs": 2}
             assert chosen(data, **given).get("head_epochs") == expected
         job = Job.of({"data": str(data), "net": net, "head_epochs": 1, "epochs": 2, "method": "cross_entropy"})
-        with pytest.raises(InputError, match=r"^head_epochs is 1: the net has no nn.Linear.*: set head_epochs to 0$"):
+        with pytest.raises(InputError, match=f"^head_epochs is 1: the net {problem}, .*: set head_epochs to 0$"):
             Run.create(tmp_path / "run", job)
     assert not (tmp_path / "run").exists()
 

@@ -10,7 +10,7 @@ from dividemix.engine import processes
 from dividemix.engine.state import Learner, State
 from dividemix.errors import DivergedError, InputError
 from dividemix.methods.method import EpochReport, Method, MethodSettings, Phase, TrainingSets
-from dividemix.nets.weights import find_head
+from dividemix.nets.weights import find_head, has_trainable_head
 
 
 def start(method: Method, state: State, sets: TrainingSets, s: MethodSettings) -> None:
@@ -63,11 +63,14 @@ def check_head_epochs(method: Method, state: State, s: MethodSettings) -> None:
         return
     if method.double_backward or processes.num_joined() > 1:
         raise InputError(f"head_epochs is {s.head_epochs}: this method, or several processes, cannot use it: set 0")
-    if any(find_head(net)[0] == "" for net in state.nets):
-        raise InputError(
-            f"head_epochs is {s.head_epochs}: the net has no nn.Linear, so it has no last layer to train alone:"
-            " set head_epochs to 0"
-        )
+    for net in state.nets:
+        if not has_trainable_head(net):
+            name, _ = find_head(net)
+            problem = f"has frozen its last nn.Linear, {name}" if name else "has no nn.Linear"
+            raise InputError(
+                f"head_epochs is {s.head_epochs}: the net {problem}, so there is no last layer to train alone:"
+                " set head_epochs to 0"
+            )
 
 
 def train_head_only(learner: Learner, only: bool) -> None:

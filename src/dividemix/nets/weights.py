@@ -115,6 +115,12 @@ def find_head(net: nn.Module) -> tuple[str, int]:
     return linear[-1] if linear else ("", 0)
 
 
+def has_trainable_head(net: nn.Module) -> bool:
+    """Whether the net has a last linear layer that may be trained: not one that the net itself has frozen."""
+    name, _ = find_head(net)
+    return bool(name) and any(weight.requires_grad for weight in net.get_submodule(name).parameters())
+
+
 def _find_prefix(stored: Mapping[str, Tensor], needed: set[str], path: Path) -> str:
     """The prefix without which most of the file's names are names that the net needs."""
     counts = Counter[str]()

@@ -132,15 +132,15 @@ def _can_train_head_only(job: Job, source: Source) -> bool:
 
 
 def _has_linear_head(s: MethodSettings, source: Source) -> bool:
-    """Whether the net has a last linear layer, which can be trained alone."""
+    """Whether the net has a last linear layer that can be trained alone."""
     from dividemix.nets.build import NETS, build_net
-    from dividemix.nets.weights import find_head
+    from dividemix.nets.weights import has_trainable_head
     from dividemix.planning.prepare import net_shape
 
     if s.net in NETS:
         return True
     shape = net_shape(source.train_samples.shape[1:], s)
-    return find_head(build_net(s, num_classes=len(source.classes), image_shape=shape, seed=s.seed))[0] != ""
+    return has_trainable_head(build_net(s, num_classes=len(source.classes), image_shape=shape, seed=s.seed))
 
 
 def for_vectors(method: str, num_features: int) -> list[Choice]:
