@@ -184,7 +184,7 @@ def find_label_issues(
         issues = run.label_issues()
         _warn(run)
     if return_indices_ranked_by_score:
-        return run.material.rows[issues.order[: int(np.sum(issues.is_label_issue))]]
+        return run.material.rows[issues.order[issues.is_label_issue[issues.order]]]
     mask = np.zeros(run.material.num_given, dtype=np.bool_)
     mask[run.material.rows] = issues.is_label_issue
     return mask

@@ -26,7 +26,7 @@ def test_a_class_that_is_given_often_and_never_predicted_was_not_learned() -> No
     lost = judged(given, [0] * 59 + [1] + [2] * 40)  # bee: 1 of 20
     assert lost.unlearned_classes == ("bee",)
     [line] = cautions(lost, None)
-    assert line.startswith("The networks almost never predict 1 class: bee. So flags of these labels mean little.")
+    assert line.startswith("The networks almost never predict 1 class: bee. So these labels are not flagged.")
 
 
 @pytest.mark.parametrize(("num_given", "num_predicted", "is_lost"), [(9, 0, False), (10, 0, True), (20, 2, False)])
@@ -52,6 +52,16 @@ def test_many_lost_classes_are_counted_not_all_named() -> None:
     given = [k for k in range(8) for _ in range(10)]
     [line] = cautions(judged(given, [0] * 80, classes), None)
     assert "never predict 7 classes: b, c, d, e, f and 2 more." in line
+
+
+def test_networks_that_only_guess_are_said_once() -> None:
+    labels = np.arange(120) % 3
+    probs = torch.tensor([0.2, 0.3, 0.5]).repeat(120, 1)
+    clean = probs.gather(1, torch.from_numpy(labels)[:, None]).T.double()
+    judgement = Judgement(probs, 1 - clean, clean, probs)
+    found = find_issues(judgement, labels, classes=("ant", "bee", "cat"), unseen=np.arange(12))
+    [line] = cautions(found, 33.3)
+    assert line.startswith("The networks predict held-out labels no better than one class for all samples would.")
 
 
 def test_agreement_far_below_what_the_flags_allow_is_said() -> None:

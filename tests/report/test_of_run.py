@@ -221,7 +221,7 @@ def test_expected_numbers_are_sentences() -> None:
     assert expected_words(expected).endswith("90\u00a0% of the flagged labels are expected to be wrong.")
     expected["precision_at"] = {"10": 0.2}
     assert expected_words(expected) == least
-    expected["is_calibrated"] = False  # nothing is known: no number is promised
-    assert expected_words(expected) == (
-        "How many labels are wrong is not estimated: that needs at least 100 held-out samples."
+    assert expected_words({"is_calibrated": False}) == (  # nothing is known: no number is promised
+        "How many labels are wrong is not estimated:"
+        " that needs at least 100 held-out samples, and classes that the networks have learned."
     )

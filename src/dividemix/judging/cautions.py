@@ -23,12 +23,17 @@ def cautions(issues: LabelIssues, agreement: float | None) -> list[str]:
             f"The networks have seen too few samples of {_listed(rare)}. Such labels cannot be judged, and are not"
             " flagged. Look at them yourself."
         )
-    if unlearned := [name for name in issues.unlearned_classes if name not in rare]:
+    if issues.is_guess:
         found.append(
-            f"The networks almost never predict {_listed(unlearned)}. So flags of these labels mean little. {_HELP}"
+            "The networks predict held-out labels no better than one class for all samples would. So nothing is"
+            f" flagged. {_HELP}"
+        )
+    elif unlearned := [name for name in issues.unlearned_classes if name not in rare]:
+        found.append(
+            f"The networks almost never predict {_listed(unlearned)}. So these labels are not flagged. {_HELP}"
         )
     perfect = 100 * (1 - issues.noise_rate)
-    if agreement is not None and agreement < perfect - _FAR:
+    if agreement is not None and not issues.is_guess and agreement < perfect - _FAR:
         found.append(
             f"The networks agree with {agreement:.0f} % of the held-out labels. If only the flagged labels were wrong,"
             f" a perfect model would agree with about {perfect:.0f} %. So the networks have not learned the classes"

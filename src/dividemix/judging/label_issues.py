@@ -22,6 +22,7 @@ from dividemix.data.votes import Votes
 from dividemix.errors import DivergedError, InputError
 from dividemix.judging.calibration import Calibration
 from dividemix.judging.issue_parquet import write_parquet
+from dividemix.judging.learned import is_guess, learned_classes
 from dividemix.judging.odd_samples import OddSamples
 from dividemix.judging.rare_labels import calibrate_judged
 from dividemix.judging.records import ExpectedIssues
@@ -30,8 +31,6 @@ from dividemix.methods.method import Judgement
 from dividemix.settings import checked_path
 
 _LINES = 10_000  # of a block of label_issues.csv
-_OFTEN = 10  # labels of a class from which it could have been learned
-_ALMOST_NEVER = 0.1  # a class that is predicted less often than this share of its given labels was not learned
 _TEXT_LENGTH = 300  # characters of a text in label_issues.csv
 
 
@@ -103,15 +102,31 @@ class LabelIssues:
 
         Both conditions are needed: a hard sample has a large loss, too, though the networks agree with its label. The
         limit does not follow tau: training may keep a label that a person should look at. A label that cannot be judged
-        is not flagged.
+        is not flagged, nor is one of a class that was not learned.
         """
+        return self._is_suspicious & self.is_learned
+
+    @cached_property
+    def is_learned(self) -> NDArray[np.bool_]:
+        """(N,): whether the networks have learned the class of the label; nowhere if they only guess."""
+        classes = learned_classes(self.labels, self.predicted, len(self.classes))
+        return np.asarray(classes[self.labels] & (not self.is_guess))
+
+    @cached_property
+    def is_guess(self) -> bool:
+        """Whether the networks predict held-out labels no better than one class for all samples would."""
+        return is_guess(self.sample_probs, self.labels, self.unseen)
+
+    @cached_property
+    def _is_suspicious(self) -> NDArray[np.bool_]:
+        """(N,): what is flagged if the class was learned."""
         issue: NDArray[np.bool_] = (self.calibration.wrong_prob > 0.5) & (self.predicted != self.labels)
         return issue if self.is_judged is None else issue & self.is_judged
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """(N,): sample indices, flagged ones first, each group by score."""
-        return np.lexsort((self.label_score, ~self.is_label_issue))
+        """(N,): sample indices, suspicious ones first, each group by score; those that are flagged are suspicious."""
+        return np.lexsort((self.label_score, ~self._is_suspicious))
 
     @property
     def noise_rate(self) -> float:
@@ -120,16 +135,25 @@ class LabelIssues:
 
     @property
     def expected(self) -> ExpectedIssues:
-        """How many labels are expected to be wrong, and what share of the most suspicious ones."""
-        found, num_flagged = self.calibration, int(self.is_label_issue.sum())
-        at = {str(k): k for k in (10, 100, 1000, 10_000) if k <= len(self.labels)} | {"flagged": num_flagged}
-        suspicious = found.wrong_prob[self.order]
+        """How many labels are expected to be wrong, and what share of the most suspicious ones; no number if unknown.
+
+        Nothing is expected of classes that were not learned, and of the first lines if they have such labels.
+        """
+        found, is_learned = self.calibration, self.is_learned
+        if found.temperature is None or not is_learned.any():
+            return {"is_calibrated": False}
+        part = float(found.wrong_prob[is_learned].sum()) / max(found.expected, 1e-12) if not is_learned.all() else 1.0
+        at = {str(k): self.order[:k] for k in (10, 100, 1000, 10_000) if k <= len(self.labels)}
+        at = {name: first for name, first in at.items() if is_learned[first].all()}
+        at |= {"flagged": self.order[self.is_label_issue[self.order]]}
         return {
-            "num_wrong": round(found.expected, 1),
-            "low": round(found.low, 1),
-            "high": round(found.high, 1),
-            "is_calibrated": found.temperature is not None,
-            "precision_at": {name: round(float(suspicious[:k].mean()), 4) for name, k in at.items() if k},
+            "num_wrong": round(part * found.expected, 1),
+            "low": round(part * found.low, 1),
+            "high": round(part * found.high, 1),
+            "is_calibrated": True,
+            "precision_at": {
+                name: round(float(found.wrong_prob[one].mean()), 4) for name, one in at.items() if len(one)
+            },
         }
 
     @property
@@ -143,7 +167,7 @@ class LabelIssues:
     @property
     def class_noise(self) -> dict[str, float | None]:
         """For each class the estimated share of wrong labels among its judged ones; None for a class without any."""
-        judged = self.labels if self.is_judged is None else self.labels[self.is_judged]
+        judged = self.labels[self.is_learned if self.is_judged is None else self.is_learned & self.is_judged]
         num_judged = np.bincount(judged, minlength=len(self.classes)).tolist()
         num_wrong = np.bincount(self.labels[self.is_label_issue], minlength=len(self.classes)).tolist()
         each = zip(self.names, num_judged, num_wrong, strict=True)
@@ -152,10 +176,8 @@ class LabelIssues:
     @property
     def unlearned_classes(self) -> tuple[str, ...]:
         """The classes that are given often, and almost never predicted: the networks have not learned them."""
-        given = np.bincount(self.labels, minlength=len(self.classes))
-        predicted = np.bincount(self.predicted, minlength=len(self.classes))
-        is_unlearned = (given >= _OFTEN) & (predicted < _ALMOST_NEVER * given)
-        return tuple(name for name, is_one in zip(self.names, is_unlearned, strict=True) if is_one)
+        is_learned = learned_classes(self.labels, self.predicted, len(self.classes))
+        return tuple(name for name, is_one in zip(self.names, is_learned, strict=True) if not is_one)
 
     @property
     def rare_classes(self) -> tuple[str, ...]:

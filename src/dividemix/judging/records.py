@@ -76,13 +76,15 @@ class AnnotatorSummary(TypedDict):
 
 
 class ExpectedIssues(TypedDict):
-    """Expected numbers of wrong labels, without true labels."""
+    """Expected numbers of wrong labels, without true labels; the numbers only if held-out labels tell them."""
 
-    num_wrong: float
-    low: float  # nine times in ten the number is between these two
-    high: float
-    is_calibrated: bool  # whether held-out labels were used
-    precision_at: dict[str, float]  # the share of wrong labels among the first k lines, and among the "flagged" ones
+    is_calibrated: bool  # whether there are enough held-out labels, of classes that were learned
+    num_wrong: NotRequired[float]  # of classes that were learned
+    low: NotRequired[float]  # nine times in ten the number is between these two
+    high: NotRequired[float]
+    precision_at: NotRequired[
+        dict[str, float]
+    ]  # the share of wrong labels among the first k lines, and among the "flagged" ones
 
 
 class RunSummary(TypedDict):

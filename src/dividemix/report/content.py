@@ -27,7 +27,8 @@ def can_add_classes(data: str) -> bool:
 def expected_words(expected: ExpectedIssues) -> str:
     """How many labels are expected to be wrong, in sentences."""
     if not expected["is_calibrated"]:
-        return "How many labels are wrong is not estimated: that needs at least 100 held-out samples."
+        needed = "at least 100 held-out samples, and classes that the networks have learned"
+        return f"How many labels are wrong is not estimated: that needs {needed}."
     about, low = round(expected["num_wrong"]), round(expected["low"])
     words = f"At least about {low:,} labels are probably wrong, more likely about {about:,}."
     words += " Wrong labels that look right to the networks are not counted, so there may be more."
