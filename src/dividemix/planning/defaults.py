@@ -68,10 +68,12 @@ def choose(
     if source.kind == "vectors":
         choices = [*net_for(source.train_samples.shape[1:]), *_by_samples(source, given)]
         if "method" not in given and job.method != (usual := find_preset(DEFAULT).method):
-            refuse_unknown_settings(given, usual)
+            _refuse_unknown_to_all(given, (find_preset(DEFAULT).method_for_vectors, usual))
             choices.insert(0, Choice("method", usual, "vectors, and settings of a network"))
             job = Job.of(known_to(usual, job.values()) | {"method": usual})
     else:
+        if "method" not in given and find_method(job.method).needs_vectors:  # only it has the settings
+            refuse_unknown_settings(given, find_preset(DEFAULT).method_for_images or job.method)
         source, choices = _for_images(job, source, given, on_cpu=on_cpu, can_resize=can_resize)
     choices = [choice for choice in choices if choice.name not in given]
     if "epochs" not in given:
@@ -83,6 +85,14 @@ def choose(
     epochs = next((choice.value for choice in choices if choice.name == "epochs"), job.settings.epochs)
     lengths = lengths_for(epochs, on_cpu, given.get("warmup_epochs"))
     return source, choices + [choice for choice in lengths if choice.name not in given]
+
+
+def _refuse_unknown_to_all(given: Mapping[str, Any], methods: tuple[str | None, str]) -> None:
+    """Raise InputError unless the last method has all given settings; in the name of the first that lacks one."""
+    if known_to(methods[-1], given).keys() != given.keys():
+        for method in methods:
+            if method is not None:
+                refuse_unknown_settings(given, method)
 
 
 def _for_images(

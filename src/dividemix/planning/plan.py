@@ -93,11 +93,10 @@ def make_draft(
     if minutes is not None and (preset != DEFAULT or "epochs" in given or given.get("finetune")):
         other = "epochs" if "epochs" in given else "finetune" if given.get("finetune") else f"preset {preset}"
         raise InputError(f"minutes cannot be used with {other}: remove one of them")
-    is_rows = kind == "rows"
-    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, is_rows=is_rows)))
+    method = JOB_FIELDS["method"].checked(given.get("method", default_method(preset, given, kind=kind)))
     refuse_unknown_settings(given, method)
     values, choices = scaled_preset(preset, method, given)
-    if "method" not in given and (reason := reason_for(method, preset, given, is_rows=is_rows)):
+    if "method" not in given and (reason := reason_for(method, preset, given, kind=kind)):
         choices.append(Choice("method", method, reason))
     is_texts = kind == "texts" or given.get("text_column") is not None
     if preset == DEFAULT and is_texts and given.get("encoder") is None and not given.get("finetune"):
