@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.judging.before_labels import Predictions
 from dividemix.judging.vote_evidence import weighed
 from dividemix.methods.surest import SURE
 
@@ -58,7 +59,7 @@ class Calibration:
 
 
 def calibrate(
-    probs: NDArray[np.float32] | None,
+    probs: Predictions | None,
     labels: Labels,
     clean_prob: Floats,
     unseen: Labels | None = None,
@@ -85,7 +86,7 @@ def calibrate(
     return Calibration(wrong_prob, min(low, other), max(high, other), temperature)
 
 
-def noise_matrix(probs: NDArray[np.float32], labels: Labels, clean_prob: Floats) -> Floats:
+def noise_matrix(probs: Predictions, labels: Labels, clean_prob: Floats) -> Floats:
     """P(given label j | true label c) (C, C), if the true class of a wrong label is each other class as predicted."""
     num_classes = probs.shape[1]
     counts = np.full((num_classes, num_classes), 1 / num_classes)  # given, true; one more of each: none is impossible
@@ -126,7 +127,7 @@ def _score(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperatu
     return float(np.log(np.maximum(each, 1e-12)).sum() - (np.log(temperature) / _SPREAD) ** 2 / 2)
 
 
-def _wrong(probs: NDArray[np.float32], labels: Labels, matrix: Floats, temperature: float) -> Floats:
+def _wrong(probs: Predictions, labels: Labels, matrix: Floats, temperature: float) -> Floats:
     """P(label is wrong | sample, label) (N,), by Bayes' rule."""
     wrong = np.empty(len(labels))
     for rows in _blocks(probs):
@@ -185,7 +186,7 @@ def _softened(probs: NDArray[np.float32], temperature: float) -> Floats:
     return np.asarray(powers / powers.sum(axis=1, keepdims=True))
 
 
-def _blocks(probs: NDArray[np.float32]) -> Iterator[slice]:
+def _blocks(probs: Predictions) -> Iterator[slice]:
     """Slices of the samples that fit into memory."""
     size = max(1, _BLOCK // probs.shape[1])
     for first in range(0, len(probs), size):

@@ -20,6 +20,7 @@ from dividemix.data.classes import Label
 from dividemix.data.spreadsheet import as_field
 from dividemix.data.votes import Votes
 from dividemix.errors import DivergedError, InputError
+from dividemix.judging.before_labels import BeforeLabels, Predictions
 from dividemix.judging.calibration import Calibration
 from dividemix.judging.issue_parquet import write_parquet
 from dividemix.judging.learned import is_guess, learned_classes
@@ -48,7 +49,7 @@ class LabelIssues:
     votes: Votes | None = None  # on the N samples, if several annotators labelled them
     odd: OddSamples | None = None  # near-duplicates and outliers among samples that are vectors
     texts: tuple[str, ...] | None = None  # of the N samples, if they are texts
-    sample_probs: NDArray[np.float32] | None = None  # (N, C): predictions that do not use the given labels
+    sample_probs: Predictions | None = None  # (N, C): predictions that do not use the given labels
     unseen: NDArray[np.int64] | None = None  # indices of samples whose labels no network has seen
     is_judged: NDArray[np.bool_] | None = None  # (N,): not where the networks know too little of the class; None: all
 
@@ -297,7 +298,9 @@ def find_issues(
         raise DivergedError("training diverged: the networks' predictions are not finite; try a smaller lr")
     if judgement.is_out_of_sample:
         unseen = np.arange(len(labels))
-    tensors = {name: value for name, value in vars(judgement).items() if name != "is_out_of_sample"}
+    tensors = {name: value for name, value in vars(judgement).items() if name not in ("is_out_of_sample", "matrix")}
     arrays = {name: tensor.numpy() for name, tensor in tensors.items() if tensor is not None}
+    if judgement.matrix is not None:
+        arrays["sample_probs"] = BeforeLabels(arrays["pred_probs"], labels, judgement.matrix.numpy())
     about: dict[str, Any] = {"votes": votes, "odd": odd, "texts": texts, "unseen": unseen}
     return LabelIssues(classes=classes, paths=paths, labels=labels, sample_rows=rows, **about, **arrays)

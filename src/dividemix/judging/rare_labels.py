@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dividemix.judging.before_labels import Predictions
 from dividemix.judging.calibration import Calibration, Floats, Labels, calibrate
 from dividemix.judging.vote_evidence import weighed
 
 
 def calibrate_judged(
-    probs: NDArray[np.float32] | None,
+    probs: Predictions | None,
     labels: Labels,
     clean_prob: Floats,
     unseen: Labels | None,

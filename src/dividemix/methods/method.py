@@ -100,6 +100,7 @@ class Judgement:
     sample_probs: Tensor | None = None  # (N, C): predictions that do not use the given labels; they allow a calibration
     is_out_of_sample: bool = False  # whether each row of sample_probs is by nets that were not trained on its label
     is_judged: Tensor | None = None  # (N,) bool: not where the nets know too little of the label's class; None: all
+    matrix: Tensor | None = None  # (C, C): P(given | true) by which pred_probs use the labels; replaces sample_probs
 
 
 class Method(Protocol):

@@ -123,13 +123,17 @@ class RobustVectors(Method):
             is_copy = repeated(vectors_of(data).features, folded.labels, s.seed)
             seen = seen_elsewhere(folded.labels, folded.folds, s.num_folds, is_copy)
             is_judged = can_be_judged(folded.labels, log_probs, seen).cpu()
-            sample_probs = torch.empty_like(log_probs)
             for rows in folded.blocks(log_probs.shape[1]):  # in place: of many samples, each copy is large
-                sharp = sharpness * log_probs[rows]
-                sample_probs[rows] = torch.softmax(sharp, dim=1)
-                log_probs[rows] = true_label_probs(sharp, folded.labels[rows], matrix)
+                log_probs[rows] = true_label_probs(sharpness * log_probs[rows], folded.labels[rows], matrix)
             clean_prob = log_probs.gather(1, given).T.double().cpu().clamp(0, 1)
-        return Judgement(log_probs.float().cpu(), losses, clean_prob, sample_probs.float().cpu(), True, is_judged)
+        return Judgement(
+            log_probs.float().cpu(),
+            losses,
+            clean_prob,
+            is_out_of_sample=True,
+            matrix=matrix.float().cpu(),
+            is_judged=is_judged,
+        )
 
 
 def _correction(state: State, data: Folded, s: RobustVectorsSettings) -> EpochReport:
