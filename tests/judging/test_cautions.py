@@ -65,8 +65,8 @@ def test_networks_that_only_guess_are_said_once() -> None:
 
 
 def test_agreement_far_below_what_the_flags_allow_is_said() -> None:
-    given = [0] * 50 + [1] * 50
-    found = judged(given, [0] * 45 + [1] * 55, ("ant", "bee"))  # 5 % flagged: a perfect model agrees with 95 %
+    given = [0] * 500 + [1] * 500
+    found = judged(given, [0] * 450 + [1] * 550, ("ant", "bee"))  # 5 % flagged: a perfect model agrees with 95 %
     assert found.noise_rate == pytest.approx(0.05)
     assert cautions(found, 85.5) == []
     [line] = cautions(found, 84.4)
@@ -74,14 +74,18 @@ def test_agreement_far_below_what_the_flags_allow_is_said() -> None:
     assert "would agree with about 95 %" in line
 
 
+@pytest.mark.parametrize("is_calibrated", [True, False])  # of fewer than 1,000 images, less than 100 are held out
 @pytest.mark.parametrize(("num_samples", "num_wrong", "is_said"), [(999, 50, True), (1000, 50, False), (999, 0, False)])
-def test_flags_of_few_samples_promise_too_much(num_samples: int, num_wrong: int, is_said: bool) -> None:
+def test_flags_of_few_samples_promise_too_much(
+    num_samples: int, num_wrong: int, is_said: bool, is_calibrated: bool
+) -> None:
     labels = np.arange(num_samples) % 3
     probs = torch.full((num_samples, 3), 0.005)
     probs[range(num_samples), labels] = 0.99
     labels[:num_wrong] = (labels[:num_wrong] + 1) % 3
     clean = probs.gather(1, torch.from_numpy(labels)[:, None]).T.double()
-    judgement = Judgement(probs, 1 - clean, clean, probs, is_out_of_sample=True)
+    judgement = Judgement(probs, 1 - clean, clean, probs, is_out_of_sample=is_calibrated)
     found = find_issues(judgement, labels, classes=("ant", "bee", "cat"))
+    assert found.expected["is_calibrated"] is is_calibrated
     assert found.is_label_issue.sum() == num_wrong
     assert [line.startswith("There are only 999 samples.") for line in cautions(found, None)] == [True] * is_said

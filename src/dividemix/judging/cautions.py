@@ -39,12 +39,11 @@ def cautions(issues: LabelIssues, agreement: float | None) -> list[str]:
             f" a perfect model would agree with about {perfect:.0f} %. So the networks have not learned the classes"
             f" well, or more labels are wrong than are flagged. {_HELP}"
         )
-    is_promised = issues.calibration.temperature is not None and issues.is_label_issue.any()
-    if is_promised and len(issues.labels) < _FEW:
+    if issues.is_label_issue.any() and len(issues.labels) < _FEW:
         number = counted(len(issues.labels), "sample")
         found.append(
-            f"There are only {number}. In tests with tables of 300 to 1,000 rows, 7 in 10 flagged labels were really"
-            " wrong, where 9 in 10 were expected. So check each one."
+            f"There are only {number}. In tests with 300 to 1,000 rows or images, 5 to 7 in 10 flagged labels were"
+            " really wrong, where 8 to 9 in 10 were expected. So check each one."
         )
     return found
 
