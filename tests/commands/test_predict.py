@@ -83,8 +83,28 @@ def test_out_is_written_whole_and_nothing_is_printed(capsys: pytest.CaptureFixtu
     before = tree(tmp_path)
     output = predicted(capsys, "photos/z.png", "--out", "out.csv")
     assert output.out == ""
+    assert output.err == "dividemix: 1 image predicted, 0 skipped: out.csv\n"
     check((tmp_path / "out.csv").read_text(), ["photos/z.png"], IMAGES[5:])
     assert tree(tmp_path).keys() - before.keys() == {"out.csv"}
+
+
+def test_an_existing_file_is_replaced_only_on_request(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A table of labels that is read is never replaced, not even through a link to it."""
+    own = tmp_path / "photos" / "own.csv"
+    own.write_text("path,label\nz.png,ant\n")
+    (tmp_path / "link.csv").symlink_to(own)
+    kept = tmp_path / "kept.csv"
+    kept.write_text("precious")
+    before = tree(tmp_path)
+    assert main(["predict", "run", "photos", "--out", "kept.csv"]) == 2
+    told = "--out is kept.csv: it exists: add --overwrite to replace it, or choose another --out"
+    assert told in capsys.readouterr().err
+    for more in ([], ["--overwrite"]):
+        assert main(["predict", "run", "photos/own.csv", "--out", "link.csv", *more]) == 2
+        assert "--out is link.csv: that is a file to be read: name another file" in capsys.readouterr().err
+    assert tree(tmp_path) == before
+    predicted(capsys, "photos/own.csv", "--out", "kept.csv", "--overwrite")
+    check(kept.read_text(), ["z.png"], IMAGES[5:])
 
 
 def test_unreadable_images_are_reported_and_skipped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def predicted(*files: str) -> list[dict[str, str]]:
     """What predict writes."""
-    assert main(["predict", "run", *files, "--out", "out.csv"]) == 0
+    assert main(["predict", "run", *files, "--out", "out.csv", "--overwrite"]) == 0
     return list(csv.DictReader(Path("out.csv").read_text().splitlines()))
 
 

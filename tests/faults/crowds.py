@@ -48,7 +48,7 @@ class Crowd:
 
 
 _train = command("train", *SHORT)
-_predict = command("predict", "model", "images", "--out", "out.csv")
+_predict = command("predict", "model", "images", "--out", "out.csv", "--overwrite")
 _export = command("export", "model", "--format", "pt2", "--out", "out.pt2")
 _relabel = command("relabel", "data.csv", "table_corrections.csv", "--overwrite")
 _npz = command("relabel", "data.npz", "npz_corrections.csv", "--overwrite")

@@ -80,7 +80,7 @@ def _mend_checkpoint(folder: Path) -> None:
 
 
 _resume = command("train", "--resume", "--out", "run")
-_predict = command("predict", "model", "images", "--out", "out.csv")
+_predict = command("predict", "model", "images", "--out", "out.csv", "--overwrite")
 _accept = command("relabel", "toy.npz", "--run", "run", "--accept_above", "0.1", "--out", "corrected.npz")
 _compare = command("compare", "run", "other", "--json")
 
@@ -117,8 +117,8 @@ def _cached(save: Callable[[Path], object], words: list[str]) -> Callable[[Path]
     return inputs
 
 
-_predict_rows = command("predict", "model", "rows.csv", "--out", "out.csv")
-_predict_texts = command("predict", "model", "texts.csv", "--text_column", "text", "--out", "out.csv")
+_predict_rows = command("predict", "model", "rows.csv", "--out", "out.csv", "--overwrite")
+_predict_texts = command("predict", "model", "texts.csv", "--text_column", "text", "--out", "out.csv", "--overwrite")
 
 
 def _relabel(data: str, corrections: str) -> Call:

@@ -202,7 +202,7 @@ SCENARIOS = (
     _simple("resume", half_run, "train", "--resume", "--out", "run"),
     _simple("overwrite", finished_run, "train", *SHORT, "--overwrite"),
     Scenario("reproduce", lambda _: None, _reproduce, _reproduce),
-    _simple("predict", model_and_images, "predict", "model", "images", "--out", "out.csv"),
+    _simple("predict", model_and_images, "predict", "model", "images", "--out", "out.csv", "--overwrite"),
     _simple("export pt2", model_and_images, "export", "model", "--format", "pt2", "--out", "out.pt2"),
     _simple("export onnx", model_and_images, "export", "model", "--format", "onnx", "--out", "out.onnx"),
     _simple("relabel table", tables, "relabel", "data.csv", "table_corrections.csv", "--overwrite"),
@@ -223,7 +223,7 @@ SCENARIOS = (
         Scenario(f"train {kind}", one.save, train_on(one.words), train_on([*one.words, "--resume"]))
         for kind, one in SAMPLES.items()
     ),
-    _simple("predict rows", trained_model("rows"), "predict", "model", "rows.csv", "--out", "out.csv"),
+    _simple("predict rows", trained_model("rows"), "predict", "model", "rows.csv", "--out", "out.csv", "--overwrite"),
 )
 
 

@@ -133,7 +133,7 @@ def test_predictions_onto_one_file_all_succeed(tmp_path: Path, monkeypatch: pyte
     """Row 9: several `predict --out` onto one file shared a temporary file, and some failed."""
     small_model().save_pretrained(tmp_path / "model")
     save_images(tmp_path / "images", small_images(5), [f"{number}.png" for number in range(5)])
-    body = 'assert main(["predict", "model", "images", "--out", "out.csv"]) == 0'
+    body = 'assert main(["predict", "model", "images", "--out", "out.csv", "--overwrite"]) == 0'
     assert together(body, tmp_path) == [""] * NUM_PROCESSES
     monkeypatch.chdir(tmp_path)
     assert main(["predict", "model", "images", "--out", "alone.csv"]) == 0

@@ -110,7 +110,7 @@ def test_predict_and_evaluate_on_the_command_line(tmp_path: Path, run: Run, caps
     path = str(run.directory.path)
     rows = []
     for name in ("x.npy", "x.npz"):
-        assert main(["predict", path, str(tmp_path / name), "--out", str(tmp_path / "p.csv")]) == 0
+        assert main(["predict", path, str(tmp_path / name), "--overwrite", "--out", str(tmp_path / "p.csv")]) == 0
         rows.append([row[1:] for row in csv.reader((tmp_path / "p.csv").open())])
     assert rows[0] == rows[1]
     assert rows[0][0] == ["index", "predicted_label", "predicted_prob", "prob_0", "prob_1", "prob_2", "prob_3"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dividemix.commands.out_file import check_out
+from dividemix.commands.out_file import check_out, refuse_to_replace
 from dividemix.data.spreadsheet import as_field
 from dividemix.errors import InputError, counted
 from dividemix.meant import nearest_path
@@ -42,6 +42,7 @@ def add(predict: argparse.ArgumentParser) -> None:
     text = "the column of texts in a .csv, .tsv, .jsonl or .parquet file; the lines of a .txt file need none"
     predict.add_argument("--text_column", metavar="NAME", help=text)
     predict.add_argument("--out", metavar="FILE", type=Path, help="the .csv file to write [standard output]")
+    predict.add_argument("--overwrite", action="store_true", help="replace the file --out if it exists")
     predict.add_argument("--batch_size", metavar="N", type=int, default=256, help="images at a time [256]")
     predict.add_argument("--device", metavar="NAME", default="auto", help="where to compute [auto]")
     predict.add_argument("--trust_net", action="store_true", help="run the code of the run's own net, if you trust it")
@@ -51,6 +52,7 @@ def add(predict: argparse.ArgumentParser) -> None:
 def _predict(arguments: argparse.Namespace) -> int:
     out: Path | None = arguments.out
     check_out(out, ".csv")
+    refuse_to_replace(out, arguments.samples, overwrite=arguments.overwrite)
     for place in arguments.samples:
         if not place.exists():
             near = nearest_path(place)
@@ -81,7 +83,8 @@ def _predict(arguments: argparse.Namespace) -> int:
         sys.stdout.buffer.write(content.encode())  # always UTF-8, as in a file
     else:
         atomic.write_text(out, content)
-    print(f"dividemix: {counted(num_predicted, noun)} predicted, {num_skipped:,} skipped", file=sys.stderr)
+    where = "" if out is None else f": {out}"
+    print(f"dividemix: {counted(num_predicted, noun)} predicted, {num_skipped:,} skipped{where}", file=sys.stderr)
     return 0
 
 
