@@ -52,6 +52,11 @@ def label_type(labels: Iterable[Any]) -> LabelType:
     return found.pop() if len(found) == 1 else "text"
 
 
+def are_text(labels: Iterable[Any]) -> bool:
+    """Whether all labels are text, apart from missing ones."""
+    return all(isinstance(label, str | bytes) for label in labels if label_name(label) is not None)
+
+
 def _type_of(label: Any) -> LabelType:
     label = label.item() if isinstance(label, np.generic) else label
     if isinstance(label, bool):

@@ -57,6 +57,7 @@ class Source:
     """A built-in name ("fashion", "cifar10", ...), or the name of a folder, or of a file without its extension."""
     classes: tuple[str, ...]  # Names of the C classes
     label_type: LabelType = "text"  # What labels of a Python program were; predictions have the same type
+    has_names: bool = False  # Whether labels were text, or classes were named: then they are no measurements
     train_samples: Samples  # images (N, H, W, K), vectors (N, D), or texts or rows (N,)
     train_labels: Labels  # (N,): given labels, in [0, C)
     test_samples: Samples | None = None

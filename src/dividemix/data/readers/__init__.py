@@ -21,6 +21,7 @@ from dividemix.data.readers.npy import read_npy
 from dividemix.data.readers.npz import read_npz
 from dividemix.data.readers.paths import check_exists, is_table, refuse_same, suffix_of
 from dividemix.data.readers.row_table import read_row_table, rows_and_labels_like
+from dividemix.data.readers.shard_sets import find_shards
 from dividemix.data.readers.table_columns import TableColumns
 from dividemix.data.readers.text_rows import read_text_rows
 from dividemix.data.regression import refuse_regression
@@ -81,6 +82,8 @@ def source_reader(
         else:
             train, own_test = list_files(data, columns)
             source = assemble(train, image_size=image_size, large_size=large_size, memory_gb=memory_gb)
+            if not is_table(data) and find_shards(data) is None:  # names of folders are text
+                source = dataclasses.replace(source, has_names=True)
             if own_test is not None:
                 source = with_test(source, own_test, memory_gb=memory_gb)
         if built_in is None:

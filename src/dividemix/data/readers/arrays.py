@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from dividemix.data.assemble import assemble, check_memory, with_test
-from dividemix.data.classes import label_type, numbered, printable
+from dividemix.data.classes import are_text, label_type, numbered, printable
 from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import check_image_size
 from dividemix.data.images import ImageLike
 from dividemix.data.listing import Listing
 from dividemix.data.readers.frame import image_column, is_frame, list_frame, numbers_of
 from dividemix.data.readers.frame_columns import columns_of
-from dividemix.data.readers.given_labels import class_list, names_of, type_of, votes_of
+from dividemix.data.readers.given_labels import class_list, have_names, names_of, type_of, votes_of
 from dividemix.data.readers.labelled import labelled
 from dividemix.data.readers.row_table import rows_and_labels_like, rows_of_columns
 from dividemix.data.readers.samples import samples_of
@@ -103,9 +103,10 @@ def read_arrays(
             votes=vote_columns,
         )
         of_votes = () if vote_columns is None else vote_columns.annotators
-        kind = type_of([label for one in of_votes or (label_column,) for label in data[one].to_list()], names)
+        own = [label for one in of_votes or (label_column,) for label in data[one].to_list()]
+        about: dict[str, Any] = {"label_type": type_of(own, names), "has_names": have_names(own, names)}
         read = assemble(train, image_size=image_size, memory_gb=memory_gb)
-        source = dataclasses.replace(read, name=name, label_type=kind)
+        source = dataclasses.replace(read, name=name, **about)
         if own_test is not None:
             if test is not None:
                 raise InputError("test is a second test set: data has its own, in its column split; leave it out")
@@ -117,18 +118,18 @@ def read_arrays(
         votes = votes_of(labels, annotators, names, len(samples))
         given = names_of(labels if votes is None else votes[0], names, "labels", len(samples))
         truth = None if true_labels is None else names_of(true_labels, names, "true_labels", len(samples))
-        kind = type_of(labels, names)
+        about = {"label_type": type_of(labels, names), "has_names": have_names(labels, names)}
         found: dict[str, Any] = {} if votes is None else {"votes": votes[1], "notes": (votes[1].describe(),)}
         if isinstance(samples, np.ndarray):
             if image_size is not None:
                 raise InputError(f"image_size is {shown(image_size)}, but data is an array: resize the array itself")
             check_samples(samples, f"{name}: data")
-            found |= {"label_type": kind, "text_column": text_column}
+            found |= {**about, "text_column": text_column}
             source = labelled(name, samples, given, true_labels=truth, classes=names, **found)
         else:
             listing = _listing(name, samples, given, root, true_labels=truth, classes=names, **found)
             read = assemble(listing, image_size=image_size, memory_gb=memory_gb)
-            source = dataclasses.replace(read, name=name, label_type=kind)
+            source = dataclasses.replace(read, name=name, **about)
     if test is None:
         if test_labels is not None:
             raise InputError("test_labels are given, but test is not: give both or none")
@@ -140,7 +141,8 @@ def _rows(data: Any, test: Any, named: RowColumns, name: str) -> Source:
     """The rows of a table in memory as a source, and those of another to test on."""
     columns = columns_of(data, "data")
     source = rows_of_columns(columns, "data", named, name=name)
-    source = dataclasses.replace(source, label_type=label_type(columns.cells[named.target]))
+    own = columns.cells[named.target]
+    source = dataclasses.replace(source, label_type=label_type(own), has_names=are_text(own))
     if test is None:
         return source
     if source.test_samples is not None:

@@ -1,12 +1,12 @@
 """Labels of a Python program as names of classes: one for each sample, or the votes of several annotators."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dividemix.data.classes import LabelType, label_type
+from dividemix.data.classes import LabelType, are_text, label_type
 from dividemix.data.readers.parquet import class_name
 from dividemix.data.readers.pixels import without_torch
 from dividemix.data.votes import Votes, consensus
@@ -62,9 +62,19 @@ def votes_of(
 
 def type_of(labels: Any, classes: Sequence[str] | None) -> LabelType:
     """The type of labels (N,), or of votes (N, A). It is text if `classes` has the names of numbered labels."""
+    return "text" if classes else label_type(_each_label(labels))
+
+
+def have_names(labels: Any, classes: Sequence[str] | None) -> bool:
+    """Whether the classes are named, or all labels (N,), or votes (N, A), are text."""
+    return bool(classes) or are_text(_each_label(labels))
+
+
+def _each_label(labels: Any) -> Iterator[Any]:
+    """The labels (N,), or all votes (N, A)."""
     rows = _items(without_torch(labels.values if hasattr(labels, "columns") else labels, "labels")) or []
     votes = [_items(row) if isinstance(row, list | tuple | np.ndarray) else [row] for row in rows]
-    return "text" if classes else label_type(label for row in votes for label in row or ())
+    return (label for row in votes for label in row or ())
 
 
 def _items(values: Any) -> list[Any] | None:

@@ -72,6 +72,7 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     return Source(
         name=path.stem,
         classes=classes,
+        has_names=names is not None,
         label_type=_label_type(arrays["label_type"], classes, path) if "label_type" in arrays else "text",
         train_samples=images["x_train"],
         train_labels=labels["y_train"],
