@@ -32,7 +32,7 @@ def run(*rows: Any, method: str = "dividemix", epochs: int = 12, warmup_epochs: 
         rows=list(rows),
         job=Job.of({"data": "toy.npz", "method": method, **schedule}),
         state=SimpleNamespace(epoch=len(rows), progress=Progress("net 1", 3, 8)),
-        train=lambda: (row for row in rows),
+        epochs=lambda: (row for row in rows),
         estimate=None,
         budget=None,
         directory=SimpleNamespace(path=Path("nowhere")),
@@ -143,7 +143,7 @@ def test_a_command_is_never_broken(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupt_closes_the_training_which_saves_what_is_left(pages: list[Any]) -> None:
     log = []
 
-    def train() -> Iterator[Any]:
+    def epochs() -> Iterator[Any]:
         try:
             yield WARMUP
             raise KeyboardInterrupt
@@ -151,7 +151,7 @@ def test_an_interrupt_closes_the_training_which_saves_what_is_left(pages: list[A
             log.append("saved")
 
     stopped = run(WARMUP)
-    stopped.train = train
+    stopped.epochs = epochs
     with pytest.raises(KeyboardInterrupt):
         display.watch(stopped)
     assert log == ["saved"]
