@@ -9,6 +9,7 @@ import pytest
 
 import dividemix
 from dividemix.data.packed_samples import is_packed, packed, unpacked
+from dividemix.data.readers.arrays import read_arrays
 from dividemix.data.table_rows import as_rows, rows_fingerprint
 from dividemix.data.texts import are_texts, as_texts
 from dividemix.errors import InputError
@@ -112,6 +113,21 @@ def test_what_is_packed_comes_back() -> None:
 def test_paths_of_images_are_not_texts(tmp_path: Path) -> None:
     assert are_texts(["some words", "more"])
     assert not are_texts(["a.png", "some words"])
-    assert not are_texts([str(tmp_path), "some words"])
+    assert not are_texts([str(tmp_path), str(tmp_path / "..")])
+    assert not are_texts(["some words", "more"], are_paths=True)
     assert not are_texts(["some words", 3])
     assert not are_texts([])
+
+
+def test_texts_stay_texts_in_a_directory_with_a_file_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file named "hello" made paths of all."""
+    texts, labels = ["hello", "thanks", "hello you", "thank you"] * 3, ["a", "b", "a", "b"] * 3
+    (tmp_path / "hello").touch()
+    monkeypatch.chdir(tmp_path)
+    assert read_arrays(texts, labels).kind == "texts"
+    message = r"no such file; .* image_root .*; of texts, give a table and text_column$"
+    for given, more in ((texts, {"image_root": tmp_path}), ([*texts[:-1], "a.png"], {})):
+        with pytest.raises(InputError, match=message):
+            read_arrays(given, labels, **more)

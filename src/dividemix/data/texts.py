@@ -22,14 +22,20 @@ def as_texts(texts: Iterable[str]) -> NDArray[Any]:
     return array
 
 
-def are_texts(samples: Any) -> bool:
-    """Whether samples are texts: strings that neither end like an image file nor, the first of them, name a file."""
+def are_texts(samples: Any, *, are_paths: bool = False) -> bool:
+    """Whether samples are texts: strings of which none ends like an image file, and not all name files.
+
+    A single text may be the name of a file in the working directory by chance. `are_paths` says that strings in a list
+    are paths, whatever they look like.
+    """
     is_list = isinstance(samples, list | tuple) or (isinstance(samples, np.ndarray) and samples.ndim == 1)
     if not is_list or not len(samples) or not all(isinstance(sample, str) for sample in samples):
         return False
     if isinstance(samples, np.ndarray) and samples.dtype == object:
         return True
-    return not any(sample.lower().endswith(_IMAGES) for sample in samples) and not any(map(_is_file, samples[:20]))
+    if are_paths or any(sample.lower().endswith(_IMAGES) for sample in samples):
+        return False
+    return not all(map(_is_file, samples))
 
 
 def _is_file(name: str) -> bool:

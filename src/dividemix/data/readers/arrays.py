@@ -24,6 +24,8 @@ from dividemix.data.source import Source, check_samples
 from dividemix.data.texts import as_texts
 from dividemix.errors import InputError, shown
 
+_REMEDY = "; set image_root to the folder that paths start from; of texts, give a table and text_column"
+
 
 def read_arrays(
     data: Any,
@@ -57,7 +59,8 @@ def read_arrays(
     - lists of pairs (sample, label), and data sets that give such pairs by number, as those of torch do;
     - tables of pandas or polars, with columns as in a .csv table; the column of images may have images, too;
     - tables with `row_columns`: their rows are the samples; lists of dicts are such tables, too;
-    - tables with a `text_column`, and lists of texts: strings that are neither files nor end like images;
+    - tables with a `text_column`, and lists of texts: strings, unless one ends like an image, all name files, or there
+      is an `image_root`;
     - objects with the interface of `datasets.Dataset`, with images in `path_column` (default: `image`, `img` or
       `path`), or vectors in `features_column`, and labels in `label_column`.
 
@@ -74,7 +77,7 @@ def read_arrays(
     )
     root = None if image_root is None else Path(image_root)
     columns: dict[str, Any] = {"image_column": path_column, "label_column": label_column}
-    columns["features_column"] = features_column
+    columns |= {"features_column": features_column, "are_paths": root is not None}
     names = class_list(classes, None)
     votes = None
     if row_columns is not None:
@@ -194,4 +197,4 @@ def _listing(
         files = [image_root / file if isinstance(file, Path) else file for file in images]
     listed = images if isinstance(images, list) else [None] * len(images)  # a data set would decode each image
     paths = [printable(str(file)) if isinstance(file, Path) else f"image {i}" for i, file in enumerate(listed)]
-    return Listing(where=where, files=files, paths=paths, labels=labels, **known)
+    return Listing(where=where, files=files, paths=paths, labels=labels, remedy=_REMEDY, **known)

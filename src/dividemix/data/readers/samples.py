@@ -34,9 +34,18 @@ class Samples(NamedTuple):
 
 
 def samples_of(
-    data: Any, where: str, *, image_column: str | None, label_column: str, features_column: str | None
+    data: Any,
+    where: str,
+    *,
+    image_column: str | None,
+    label_column: str,
+    features_column: str | None,
+    are_paths: bool = False,
 ) -> Samples:
-    """The samples of an array, a tensor, a list, a list of pairs (sample, label), or a data set. Else InputError."""
+    """The samples of an array, a tensor, a list, a list of pairs (sample, label), or a data set. Else InputError.
+
+    `are_paths` says that strings in lists are paths of images.
+    """
     if all(hasattr(data, name) for name in ("features", "column_names", "__getitem__", "__len__")):
         return _of_columns(data, where, image_column, label_column, features_column)
     refuse_hidden(data, where)
@@ -44,16 +53,16 @@ def samples_of(
         data = data.to_list()
     if isinstance(data, list | tuple) and data and all(map(_is_pair, data)):
         images, labels = zip(*data, strict=True)
-        return Samples(_of_items(list(images), where), list(labels))
+        return Samples(_of_items(list(images), where, are_paths=are_paths), list(labels))
     is_data_set = hasattr(data, "__getitem__") and not isinstance(data, list | tuple | dict | str | bytes | np.ndarray)
     if is_data_set and not hasattr(data, "detach"):
         return _of_data_set(data, where)
-    return Samples(_of_items(data, where))
+    return Samples(_of_items(data, where, are_paths=are_paths))
 
 
-def _of_items(data: Any, where: str) -> NDArray[Any] | Sequence[ImageLike]:
+def _of_items(data: Any, where: str, *, are_paths: bool) -> NDArray[Any] | Sequence[ImageLike]:
     """An array, a tensor or a list of samples."""
-    if are_texts(data):
+    if are_texts(data, are_paths=are_paths):
         return as_texts(data)
     items = array_or_list(data, where)
     if isinstance(items, np.ndarray):
