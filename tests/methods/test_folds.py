@@ -62,14 +62,13 @@ def test_few_copies_share_a_fold_and_more_are_split_as_soon_as_labels_can_outvot
         assert all(len(column.unique()) == number for column in folds.T)
 
 
-def test_each_fold_has_its_share_of_the_labels_of_a_vector() -> None:
+def test_each_fold_has_its_share_of_the_cases_of_a_vector_whatever_their_labels() -> None:
     vectors = drawn(4, 3)[torch.arange(4_000) % 4]
-    labels = (torch.rand(4_000, generator=torch.Generator().manual_seed(1)) < 0.1).long()
+    labels, others = (torch.arange(4_000) // 4 % number for number in (2, 3))
     folds = folds_of(of(vectors, labels), 5, 1)
+    assert torch.equal(folds, folds_of(of(vectors, others), 5, 1))  # no label is told by its fold
     for k in range(4):
-        for label in (0, 1):
-            counts = folds[(torch.arange(4_000) % 4 == k) & (labels == label)].bincount(minlength=5)
-            assert counts.max() - counts.min() <= 1
+        assert folds[k::4].bincount(minlength=5).tolist() == [200] * 5
 
 
 def test_no_order_of_the_data_is_kept_in_the_folds() -> None:
@@ -176,4 +175,4 @@ def test_wrong_labels_are_found_and_right_ones_kept_where_samples_repeat(
     names = tuple("abcd"[: given.max() + 1])
     flagged = find_issues(door.judge(state, data, settings), given, classes=names).is_label_issue
     assert wrong[flagged].mean() > 0.9
-    assert flagged[wrong].mean() > 0.35
+    assert flagged[wrong].mean() > 0.6

@@ -2,7 +2,7 @@
 
 They may be copies: one thing, stored several times with one label. A copy must not confirm a wrong label, so copies
 share a fold. Or few vectors are possible, as in tables of categories and in short texts. Then each label is that of
-another case, and together they tell which one is wrong, so each fold has its share of them.
+another case, and together they tell which one is wrong, so each fold has its share of the cases.
 
 The labels tell which it is. Two of them cannot outvote each other; of three or more that differ, some are outvoted, and
 they are not copies of one label. If all agree, few are taken for copies, and many for cases.
@@ -30,11 +30,11 @@ def folds_of(data: FeatureData, num_folds: int, seed: int) -> Tensor:
     keys = _keys(data.whole, seed)
     folds = ((keys ^ (keys >> 31)) * 0x9E3779B1 >> 29).remainder(num_folds)
     group, is_case = _cases(keys, labels)
-    # The cases of a vector, in random order within each label, go to one fold after the other.
+    # The cases of a vector go to one fold after the other, in random order. Labels do not matter here: if each fold had
+    # its share of each label, wrong labels would be predicted as if they belonged to the vector (LOG.md).
     turn = torch.randperm(len(keys), generator=torch.Generator().manual_seed(seed - 1)).to(keys.device)
     turn = turn[is_case[turn]]
-    for order in (labels, group):
-        turn = turn[order[turn].argsort(stable=True)]
+    turn = turn[group[turn].argsort(stable=True)]
     folds[turn] = (folds[turn] + torch.arange(len(turn), device=turn.device)).remainder(num_folds)
     return folds
 
