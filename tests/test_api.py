@@ -231,6 +231,28 @@ def test_a_search_for_wrong_labels_warns_as_a_training_does(
     assert capsys.readouterr().out == ""
 
 
+def test_a_search_for_wrong_labels_does_no_work_for_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Oracle: the labels that a run with all its files flags, by an epoch before its last one."""
+    rng, labels = np.random.default_rng(0), np.arange(90) % 3
+    vectors = rng.normal(size=(90, 5)).astype(np.float32) + np.eye(3, 5, dtype=np.float32)[labels]
+    for module in ("run", "kept", "checkpoints"):
+        monkeypatch.setattr(f"dividemix.runs.{module}.best_epoch", lambda rows: min(len(rows), 2))
+    given: dict[str, Any] = {"method": "robust", "epochs": 4, "holdout": 0.2, "device": "cpu", "progress": False}
+    run = train(vectors, labels, out="run", **given)
+    assert (run.kept_epoch, run.label_issues().odd is None) == (2, False)
+
+    def refused(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("work for a file")
+
+    names = ("runs.judged.find_odd_samples", "runs.run.save_best", "runs.run.write_results", "api.write_report")
+    for name in (*names, "model.model.Model.save_pretrained", "display.write_report"):
+        monkeypatch.setattr(f"dividemix.{name}", refused)
+    for progress in (False, True):
+        mask = find_label_issues(vectors, labels, **given | {"progress": progress})
+        np.testing.assert_array_equal(mask, run.label_issues().is_label_issue)
+    assert mask.any()
+
+
 def test_a_run_predicts_what_it_was_trained_on() -> None:
     """As a tensor of floats with channels first, and as Pillow images."""
     arrays = toy_arrays()

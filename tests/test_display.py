@@ -35,6 +35,7 @@ def run(*rows: Any, method: str = "dividemix", epochs: int = 12, warmup_epochs: 
         epochs=lambda: (row for row in rows),
         estimate=None,
         budget=None,
+        keeps_files=True,
         directory=SimpleNamespace(path=Path("nowhere")),
         finished=False,
     )

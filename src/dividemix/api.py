@@ -14,7 +14,7 @@ from dividemix.data.column_types import RowColumns
 from dividemix.data.readers.arrays import read_arrays
 from dividemix.data.regression import refuse_regression
 from dividemix.display import watch
-from dividemix.engine.processes import joined, rank
+from dividemix.engine.processes import joined, num_joined, rank
 from dividemix.errors import CautionWarning, InputError, SkippedSamplesWarning
 from dividemix.nets.given import net_name
 from dividemix.planning.check_job import check_job
@@ -83,8 +83,10 @@ def train(
     return run
 
 
-def _trained(data: Any, labels: Any, out: Any, arguments: dict[str, Any], settings: dict[str, Any]) -> Run:
-    """The finished run of `train`, whose `arguments` these are."""
+def _trained(
+    data: Any, labels: Any, out: Any, arguments: dict[str, Any], settings: dict[str, Any], *, keeps_files: bool = True
+) -> Run:
+    """The finished run of `train`, whose `arguments` these are. Several processes share files, which they need."""
     preset, minutes, overwrite, progress, keep_data, log = (
         field.checked(arguments.pop(field.name, field.default)) for field in _ARGUMENTS
     )
@@ -134,17 +136,19 @@ def _trained(data: Any, labels: Any, out: Any, arguments: dict[str, Any], settin
             numbered=out is None,
             budget=plan.budget,
         )
+        run.keeps_files = keeps_files or num_joined() > 1
         del plan, source  # the run has its own copy of the data: what was read may be large
         if progress:
             say_opening(run)
             watch(run, trackers)
         else:
-            if run.budget is not None:
+            if run.budget is not None and run.keeps_files:
                 run.page_seconds = page_seconds(run)
             with tracked(run, trackers) as epochs:
                 for _ in epochs:
                     pass
-            write_report(run)
+            if run.keeps_files:
+                write_report(run)
     return run
 
 
@@ -180,7 +184,7 @@ def find_label_issues(
     arguments = {field.name: settings.pop(field.name) for field in _ARGUMENTS if field.name in settings}
     arguments = {"progress": False} | arguments | {"keep_data": False}
     with TemporaryDirectory() as folder:
-        run = _trained(data, labels, Path(folder) / "run", arguments, settings)
+        run = _trained(data, labels, Path(folder) / "run", arguments, settings, keeps_files=False)
         issues = run.label_issues()
         _warn(run)
     if return_indices_ranked_by_score:

@@ -41,9 +41,9 @@ def say_command(text: str, command: str) -> None:
 def watch(run: Run, log: tuple[str, ...] = ()) -> None:
     """Train the run to its end, show each epoch, and write the report. An interrupt ends it after all is saved.
 
-    `log` names trackers (runs/tracking.py) that log the epochs, too.
+    A run that keeps no files gets no report. `log` names trackers (runs/tracking.py) that log the epochs, too.
     """
-    if run.budget is not None:
+    if run.budget is not None and run.keeps_files:
         run.page_seconds = page_seconds(run)
     bar = Live(_Bar(run), console=console, refresh_per_second=4, transient=True)
     with tracked(run, log) as epochs, bar if console.is_terminal else nullcontext():
@@ -53,6 +53,8 @@ def watch(run: Run, log: tuple[str, ...] = ()) -> None:
             if abs(run.job.settings.epochs - num_epochs) >= max(_LARGE_CHANGE * num_epochs, 1):
                 say(f"planned again: {run.job.settings.epochs} epochs, not {num_epochs}, fit the time")
                 num_epochs = run.job.settings.epochs
+    if not run.keeps_files:
+        return
     with console.status("writing report.html") if console.is_terminal else nullcontext():
         write_report(run)  # a thumbnail of each of a thousand photographs takes a while
 

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def judge_labels(run: "Run") -> LabelIssues:
-    """The method's opinion of every given label, by the nets of the kept epoch, and which samples are odd."""
+    """The method's opinion of every given label, by the nets of the kept epoch; for files, odd samples, too."""
     material = run.material
     with kept_nets(run):
         judgement = find_method(run.job.method).judge(run.state, material.everything, run.job.settings)
     about: dict[str, Any] = {name: getattr(material, name) for name in ("paths", "rows", "votes", "texts")}
-    odd = None if material.space is None else find_odd_samples(material.space)
+    odd = None if material.space is None or not run.keeps_files else find_odd_samples(material.space)
     about |= {"classes": run.classes, "odd": odd, "unseen": material.unseen}
     return find_issues(judgement, material.labels, **about)

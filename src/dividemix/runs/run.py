@@ -70,6 +70,7 @@ class Run:
     budget: Budget | None = None  # the time limit of a run that is not resumed: its plan follows the clock
     page_seconds: float = 0.0  # that the page takes after training, as foreseen by who writes it; the budget counts it
     extended_after: list[int] = field(default_factory=list)  # the epochs at which the finished run was given more
+    keeps_files: bool = True  # False: only its label issues are asked for, so no epoch, model, table or page is written
     best: tuple[int, dict[str, Tensor]] | None = None  # the best epoch trained by this object, and its nets' tensors
     _model: tuple[int, Model] | None = None  # of the kept epoch, with the number of epochs trained
     _issues: tuple[int, LabelIssues] | None = None  # as _model
@@ -278,6 +279,8 @@ class Run:
     def _finish(self) -> None:
         """Write the results of a finished run."""
         self.judge_together()
+        if not self.keeps_files:
+            return
         self.model().save_pretrained(self.directory.path / "model")
         write_results(self)
 
@@ -296,6 +299,8 @@ class Run:
             self.best = epoch, net_tensors(tensors)
 
         def save() -> None:
+            if not self.keeps_files:
+                return
             self.directory.write_rows(rows)
             if self.budget is not None:
                 self.directory.write_job(job)  # before the checkpoint: a plan that is newer than it is allowed
