@@ -42,7 +42,7 @@ def folds_of(data: FeatureData, num_folds: int, seed: int) -> Tensor:
 def repeated(vectors: Tensor, labels: Tensor, seed: int) -> Tensor:
     """Which samples (N,) are copies of an earlier one with the same label: they say nothing new."""
     group, is_case = _cases(_keys(vectors, seed), labels)
-    _, own = torch.stack([group, labels]).unique(dim=1, return_inverse=True)
+    _, own = (group * (labels.max() + 1) + labels).unique(return_inverse=True)
     index = torch.arange(len(own), device=own.device)
     first = torch.full_like(index, len(own)).scatter_reduce(0, own, index, "amin")
     return (first[own] != index) & ~is_case
