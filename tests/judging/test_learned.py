@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from dividemix.judging import learned
 from dividemix.judging.label_issues import LabelIssues, find_issues
 from dividemix.judging.learned import is_guess, learned_classes
 from dividemix.methods.method import Judgement
@@ -19,8 +20,12 @@ def test_a_class_is_not_learned_if_it_is_often_given_and_almost_never_predicted(
     assert learned_classes(labels, predicted, 5).tolist() == [True, True, False, True, True]
 
 
+@pytest.mark.parametrize("block", [10_000, 4])
 @pytest.mark.parametrize(("num_right", "guess"), [(6, True), (7, False)])
-def test_a_guess_is_no_better_than_the_most_frequent_held_out_label(num_right: int, guess: bool) -> None:
+def test_a_guess_is_no_better_than_the_most_frequent_held_out_label(
+    num_right: int, guess: bool, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learned, "_BLOCK", block)
     labels = np.array([0] * 6 + [1] * 4 + [2] * 90)
     probs = np.eye(3, dtype=np.float32)[np.where(np.arange(100) < num_right, labels, 2)]
     assert is_guess(probs, labels, np.arange(10)) is guess

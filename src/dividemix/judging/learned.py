@@ -12,6 +12,8 @@ _OFTEN = 10  # labels of a class from which it could have been learned
 _BLOCK = 1_000_000  # numbers in a block of predictions
 _ALMOST_NEVER = 0.1  # a class that is predicted less often than this share of its given labels was not learned
 
+_BLOCK = 10_000  # samples whose predictions are in memory at once
+
 Labels = NDArray[np.int64]
 
 
