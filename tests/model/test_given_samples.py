@@ -12,6 +12,8 @@ from small_model import save_images, small_images, small_model
 
 import dividemix
 from dividemix import InputError, Model, Run
+from dividemix.data.readers import read_source
+from dividemix.model.inputs import VectorInput
 
 GREY = small_model(image_shape=(8, 8, 1))
 WORDS = ("goal match team player", "oven bread soup salt")
@@ -176,3 +178,38 @@ def test_one_image_in_any_of_its_shapes(shape: tuple[int, ...]) -> None:
     expected = GREY.predict_proba(image)
     np.testing.assert_allclose(GREY.predict_proba(image.reshape(shape)), expected, atol=1e-6)
     np.testing.assert_allclose(GREY.predict_proba(torch.from_numpy(image.reshape(shape) / 255)), expected, atol=1e-6)
+
+
+def test_a_table_of_numbers_is_taken_by_the_names_of_its_columns(tmp_path: Path) -> None:
+    """Columns in another order were predicted by position. Oracle: the same numbers in the order of the training."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    table = pd.DataFrame(rng.normal(size=(90, 5)) + 4 * np.eye(3, 5)[labels], columns=list("abcde"))
+    swapped = table[list("edcba")].assign(extra="x")
+    run = dividemix.train(table, labels, out=tmp_path / "run", test=swapped, test_labels=labels, progress=False)
+    assert run.summary()["kept_acc"] == pytest.approx(100 * np.mean(run.predict(table) == labels))
+    expected = run.predict_proba(table.to_numpy())
+    for model in (run, Run.load(tmp_path / "run"), Model.from_pretrained(tmp_path / "run")):
+        for given in (table, swapped, table.set_axis(range(5), axis=1)):  # without names, the order counts
+            np.testing.assert_array_equal(model.predict_proba(given), expected)
+        with pytest.raises(InputError, match=r"^vectors has no column 'a' and 1 more of the training: it has 'c', 'd'"):
+            model.predict(table.drop(columns=["a", "b"]))
+
+
+def test_a_model_without_names_of_columns_goes_by_position(tmp_path: Path) -> None:
+    """As every model of an earlier version."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(60, 4))
+    run = dividemix.train(vectors, np.arange(60) % 2, out=tmp_path / "run", progress=False)
+    assert "feature_names" not in (tmp_path / "run" / "model" / "config.json").read_text()
+    given = pd.DataFrame(vectors, columns=list("dcba"))
+    np.testing.assert_array_equal(run.predict_proba(given), run.predict_proba(vectors))
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "a", "b"], "abc", [1, 2, 3]])
+def test_names_of_columns_that_do_not_fit_the_vectors_are_refused(tmp_path: Path, names: Any) -> None:
+    with pytest.raises(ValueError, match=r"^feature_names must be different names, one for each of num_features$"):
+        VectorInput.of({"num_features": 3, "feature_names": names})
+    np.savez(tmp_path / "x.npz", x_train=np.eye(3), y_train=[0, 1, 1], feature_names=np.array(names))
+    with pytest.raises(InputError, match=r"x\.npz: feature_names must be different texts, one for each number"):
+        read_source(str(tmp_path / "x.npz"))

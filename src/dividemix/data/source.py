@@ -85,6 +85,7 @@ class Source:
     notes: tuple[str, ...] = ()  # What the user should know about how the data was read, one line each
     encoding: Encoding | None = None  # Of vectors that an encoder computed
     text_column: str | None = None  # The column of a program's table that has the texts
+    feature_names: tuple[str, ...] | None = None  # (D,): The columns of a program's table that has the vectors
     median_size: tuple[float, float] | None = None
     """Median height and width of the training images before they were resized; None for arrays."""
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dividemix.data.readers.frame import image_column, is_frame, numbers_of
+from dividemix.data.readers.frame import image_column, is_frame, numbers_like
 from dividemix.data.readers.frame_columns import columns_of
 from dividemix.data.readers.pixels import array_or_list, as_vectors
 from dividemix.data.texts import as_texts
 from dividemix.errors import InputError
 from dividemix.model.encoded_input import Input
+from dividemix.model.inputs import VectorInput
 from dividemix.model.row_input import RowInput
 from dividemix.model.text_input import TextInput
 
@@ -27,7 +28,8 @@ def samples_for(takes: Input, samples: Any) -> NDArray[Any] | list[Any]:
     if isinstance(takes, TextInput):
         return takes.checked(_texts(samples, takes.column))
     if is_frame(samples):
-        samples = _images(samples) if takes.kind == "images" else numbers_of(samples, takes.kind)
+        names = takes.names if isinstance(takes, VectorInput) else None
+        samples = _images(samples) if takes.kind == "images" else numbers_like(samples, names, takes.kind)
     if _is_one(samples, takes):
         samples = [samples]
     elif hasattr(samples, "to_list"):  # a column of pandas or polars

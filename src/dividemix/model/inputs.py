@@ -96,13 +96,17 @@ class ImageInput(nn.Module):
 
 
 class VectorInput(nn.Module):
-    """Vectors of D numbers; `mean` and `std` (D,) are those of the training vectors."""
+    """Vectors of D numbers; `mean` and `std` (D,) are those of the training vectors.
+
+    `names` (D,) are those of the columns of the table that the vectors were, if it had names.
+    """
 
     kind: ClassVar[Kind] = "vectors"
     raw_type: ClassVar[torch.dtype] = torch.float32
 
-    def __init__(self, mean: Sequence[float], std: Sequence[float]):
+    def __init__(self, mean: Sequence[float], std: Sequence[float], names: tuple[str, ...] | None = None):
         super().__init__()
+        self.names = names
         self.shape: tuple[int, ...] = (len(mean),)
         self.net_shape = self.shape
         self.mean = nn.Buffer(torch.tensor(mean, dtype=torch.float64))
@@ -114,7 +118,8 @@ class VectorInput(nn.Module):
 
     def describe(self) -> dict[str, Any]:
         """The part `preprocessing` of config.json; mean and std are in model.safetensors."""
-        return {"num_features": self.shape[0], "standardise": "subtract input.mean, divide by input.std"}
+        names = {} if self.names is None else {"feature_names": list(self.names)}
+        return {"num_features": self.shape[0], **names, "standardise": "subtract input.mean, divide by input.std"}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "VectorInput":
@@ -122,7 +127,13 @@ class VectorInput(nn.Module):
         num_features = count(values, "num_features")
         if num_features > 1 << 24:
             raise ValueError(f"num_features is {num_features}: no model has so many")
-        return cls([0.0] * num_features, [1.0] * num_features)
+        names = values.get("feature_names")  # of a table; earlier models have none
+        if names is not None:
+            is_named = isinstance(names, list) and all(isinstance(name, str) for name in names)
+            if not is_named or len(names) != num_features or len(set(names)) < num_features:
+                raise ValueError("feature_names must be different names, one for each of num_features")
+            names = tuple(names)
+        return cls([0.0] * num_features, [1.0] * num_features, names)
 
     def checked(self, vectors: NDArray[Any]) -> NDArray[np.float32]:
         """The vectors as float32 (N, D), or InputError."""

@@ -69,6 +69,7 @@ class Material:
     votes: Votes | None  # on the N samples, if several annotators labelled them
     skipped: tuple[Skipped, ...]
     encoding: Encoding | None  # of vectors that an encoder computed
+    feature_names: tuple[str, ...] | None  # (D,) of vectors from a table with named columns
     notes: tuple[str, ...]  # what the user should know about how the data was read
     digest: str  # of images, labels and classes: equal for equal data
 
@@ -198,6 +199,7 @@ def gather(
         votes=source.votes,
         skipped=source.skipped,
         encoding=source.encoding,
+        feature_names=source.feature_names,
         notes=(*source.notes, *([_NONE_HELD_OUT.format(job.holdout)] if is_missed else [])),
         digest=data_digest(source, labels, true_labels, trusted),
     )

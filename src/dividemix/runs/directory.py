@@ -155,6 +155,7 @@ class RunDirectory:
             "classes": np.array(source.classes),
             "label_type": None if source.label_type == "text" else np.array(source.label_type),
             "text_column": None if source.text_column is None else np.array(source.text_column),
+            "feature_names": None if source.feature_names is None else np.array(source.feature_names),
             "rows": source.rows,
             "paths": None if source.paths is None else np.array(source.paths),
             **({} if source.votes is None else source.votes.arrays()),

@@ -15,7 +15,7 @@ def model_input(job: Job, material: Material) -> Input:
         return ImageInput(material.shape, material.mean, material.std, job.settings.crop_size)
     vectors, encoding = VectorInput(material.mean, material.std), material.encoding
     if encoding is None:
-        return vectors
+        return VectorInput(material.mean, material.std, material.feature_names)
     if encoding.source.kind == "rows":
         return RowInput(encoding.fitted, vectors)
     encoder = encoding.fitted or encoder_of(job)

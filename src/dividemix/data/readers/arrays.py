@@ -13,7 +13,7 @@ from dividemix.data.column_types import RowColumns
 from dividemix.data.common_shape import check_image_size
 from dividemix.data.images import ImageLike
 from dividemix.data.listing import Listing
-from dividemix.data.readers.frame import image_column, is_frame, list_frame, numbers_of
+from dividemix.data.readers.frame import image_column, is_frame, list_frame, names_of_numbers, numbers_like, numbers_of
 from dividemix.data.readers.frame_columns import columns_of
 from dividemix.data.readers.given_labels import class_list, have_names, names_of, type_of, votes_of
 from dividemix.data.readers.labelled import labelled
@@ -128,6 +128,7 @@ def read_arrays(
                 raise InputError(f"image_size is {shown(image_size)}, but data is an array: resize the array itself")
             check_samples(samples, f"{name}: data")
             found |= {**about, "text_column": text_column}
+            found["feature_names"] = names_of_numbers(data) if is_frame(data) else None
             source = labelled(name, samples, given, true_labels=truth, classes=names, **found)
         else:
             listing = _listing(name, samples, given, root, true_labels=truth, classes=names, **found)
@@ -180,7 +181,9 @@ def _with_test(
             test, "test", path_column=path, label_column=label, classes=classes, image_root=image_root, votes=None
         )
         return with_test(source, listing, memory_gb=memory_gb)
-    samples, own_labels, _ = samples_of(numbers_of(test, "test") if is_frame(test) else test, "test", **columns)
+    samples, own_labels, _ = samples_of(
+        numbers_like(test, source.feature_names, "test") if is_frame(test) else test, "test", **columns
+    )
     given = names_of(own_labels if labels is None else labels, classes, "test_labels", len(samples))
     if isinstance(samples, np.ndarray):
         number = numbered(given, source.classes, "test_labels")

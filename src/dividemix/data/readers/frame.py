@@ -46,6 +46,28 @@ def numbers_of(frame: Any, where: str) -> NDArray[Any]:
     return values.astype(np.float64)
 
 
+def names_of_numbers(frame: Any) -> tuple[str, ...] | None:
+    """The names of a table's columns; None if they are no texts, such as pandas' numbers, or not all different."""
+    names = tuple(frame.columns)
+    return names if all(isinstance(name, str) for name in names) and len(set(names)) == len(names) else None
+
+
+def numbers_like(frame: Any, names: tuple[str, ...] | None, where: str) -> NDArray[Any]:
+    """The numbers (N, D) of the columns of these names, in their order; of all columns if either has no names.
+
+    Raises InputError, starting with `where`, if a column is missing or has anything but numbers.
+    """
+    own = names_of_numbers(frame)
+    if names is None or own is None:
+        return numbers_of(frame, where)
+    missing = [name for name in names if name not in own]
+    if missing:
+        found = ", ".join(repr(name[:50]) for name in own[:20])
+        more = f" and {len(missing) - 1} more of the training" if len(missing) > 1 else " of the training"
+        raise InputError(f"{where} has no column {missing[0][:50]!r}{more}: it has {found}; name all, in any order")
+    return numbers_of(frame[list(names)], where)
+
+
 def list_frame(
     frame: Any,
     where: str,

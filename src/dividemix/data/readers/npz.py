@@ -19,7 +19,7 @@ from dividemix.data.votes import VOTE_ARRAYS, Votes
 from dividemix.errors import InputError
 
 _REQUIRED = ("x_train", "y_train")
-_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "label_type", "text_column", "paths", "rows")
+_OPTIONAL = ("x_test", "y_test", "y_true", "classes", "label_type", "text_column", "feature_names", "paths", "rows")
 _KNOWN = (*_REQUIRED, *_OPTIONAL, *VOTE_ARRAYS)  # the last are in the data.npz of a run alone
 _LABELS = {"y_train": "x_train", "y_test": "x_test", "y_true": "x_train"}  # labels -> their samples
 # Other names that an array may have.
@@ -39,8 +39,9 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
     `x_train` is images, uint8 (N, H, W) or (N, H, W, K), or vectors, numbers (N, D); `y_train` is (N,). Optional are
     `x_test` with `y_test`, `y_true` (true training labels, for scoring only), `classes` (names), `paths` (text, one for
     each training sample), `rows` (the positions of the training samples in the data that they come from),
-    `label_type` (text, integer or boolean: what predictions are) and `text_column` (the column of a table that had the
-    texts). Other names are `features`, `labels`, `true_labels`, `test_features` and `test_labels`. Labels are integers
+    `label_type` (text, integer or boolean: what predictions are), `text_column` (the column of a table that had the
+    texts) and `feature_names` (D,) (the columns of a table that were the vectors).
+    Other names are `features`, `labels`, `true_labels`, `test_features` and `test_labels`. Labels are integers
     >= 0, or text in all arrays. Without `classes`, the classes are "0", "1", ... up to the highest label or, for text,
     the texts in `y_train` in natural order. Large vectors are mapped from the file, not read. Raises InputError, naming
     the file and the array, if something is wrong, or if what is read takes more than `memory_gb`.
@@ -77,6 +78,9 @@ def read_npz(path: Path, *, memory_gb: float = math.inf) -> Source:
         train_samples=images["x_train"],
         train_labels=labels["y_train"],
         text_column=str(arrays["text_column"]) if "text_column" in arrays else None,
+        feature_names=_feature_names(arrays["feature_names"], images["x_train"], path)
+        if "feature_names" in arrays
+        else None,
         test_samples=images.get("x_test"),
         test_labels=labels.get("y_test"),
         true_labels=labels.get("y_true"),
@@ -221,6 +225,14 @@ def _class_names(names: NDArray[Any], path: Path) -> tuple[str, ...]:
     if len(names) < 2 or len(set(names.tolist())) < len(names):
         raise InputError(f"{path}: classes is {names.tolist()}: must be at least two different names")
     return tuple(names.tolist())
+
+
+def _feature_names(names: NDArray[Any], samples: NDArray[Any], path: Path) -> tuple[str, ...]:
+    """The names of the numbers of a vector. Raises InputError unless there is a different one for each."""
+    found = tuple(names.ravel().tolist())
+    if names.dtype.kind != "U" or samples.ndim != 2 or len(set(found)) != samples.shape[1] or names.ndim != 1:
+        raise InputError(f"{path}: feature_names must be different texts, one for each number of a vector")
+    return found
 
 
 def _label_type(kind: NDArray[Any], classes: tuple[str, ...], path: Path) -> LabelType:
