@@ -72,12 +72,12 @@ def test_an_epoch_in_one_line() -> None:
         ({"losses": {"loss": [1.0, 2.0]}}, "loss 1.500"),
         (
             {"losses": {"loss_x": [0.5, 0.75], "loss_u": [9.0, 9.0]}, "val_acc": 64.123},
-            "loss 0.625  held-out labels 64.12 %",
+            "agrees with 64.1 % of held-out labels",
         ),
-        ({"losses": {"loss": [1.0]}, "val_acc": 64.0, "val_is_clean": True}, "loss 1.000  validation 64.00 %"),
+        ({"losses": {"loss": [1.0]}, "val_acc": 64.0, "val_is_clean": True}, "validation 64.00 %"),
     ],
 )
-def test_without_test_images_the_line_has_the_loss_and_the_held_out_accuracy(measured: Any, words: str) -> None:
+def test_without_test_images_the_line_has_the_held_out_accuracy_or_the_loss(measured: Any, words: str) -> None:
     row: Any = {"epoch": 1, "phase": "warmup", "seconds": 2.0, "test_acc": None, **measured}
     assert display.epoch_line(run(row), row) == f"epoch  1/12  warmup  {words}  2.0 s  left 1:07"
 
@@ -173,6 +173,14 @@ def test_the_table_has_a_row_for_each_run_and_dashes_for_what_is_unknown() -> No
     assert "mean of last 4 " in written.getvalue()
 
 
+def test_the_table_leaves_out_what_no_run_has() -> None:
+    written = io.StringIO()
+    summary: Any = {"method": "robust", "final_acc": 80.0, "best_acc": 80.0, "last_acc": 80.0, "clean_auc": None}
+    Console(file=written, width=100).print(display.result_table([summary | {"seconds": 5, "epochs": 1}]))
+    assert "mean of last" not in written.getvalue()
+    assert "clean AUC" not in written.getvalue()
+
+
 def test_the_table_shows_the_kept_epoch_where_validation_samples_chose_one() -> None:
     figures: dict[str, Any] = {
         "final_acc": 80.0,
@@ -192,8 +200,8 @@ def test_the_table_shows_the_kept_epoch_where_validation_samples_chose_one() -> 
         written = io.StringIO()
         Console(file=written, width=100).print(display.result_table(summaries))
         shown.append([line.replace("│", " ").replace("┃", " ").split() for line in written.getvalue().splitlines()])
-    assert ["method", "kept", "final", "best", "mean", "of", "last", "10", "clean", "AUC", "time"] in shown[0]
-    assert ["dividemix", "80.50", "80.00", "81.25", "79.50", "-", "0:05"] in shown[0]
-    assert ["cross_entropy", "80.00", "80.00", "81.25", "79.50", "-", "0:05"] in shown[0]
-    assert ["untested", "-", "-", "-", "-", "-", "0:05"] in shown[0]
-    assert ["cross_entropy", "80.00", "81.25", "79.50", "-", "0:05"] in shown[1]
+    assert ["method", "kept", "final", "best", "mean", "of", "last", "10", "time"] in shown[0]
+    assert ["dividemix", "80.50", "80.00", "81.25", "79.50", "0:05"] in shown[0]
+    assert ["cross_entropy", "80.00", "80.00", "81.25", "79.50", "0:05"] in shown[0]
+    assert ["untested", "-", "-", "-", "-", "0:05"] in shown[0]
+    assert ["cross_entropy", "80.00", "81.25", "79.50", "0:05"] in shown[1]

@@ -25,7 +25,11 @@ console = Console(highlight=False, markup=False, emoji=False)
 def say(text: str) -> None:
     """Print a line. A terminal shows a long one broken between words, never inside a word."""
     if console.is_terminal:
-        text = textwrap.fill(text, console.width, break_long_words=False, break_on_hyphens=False)
+        indent = 2 * (len(text) - len(text.lstrip())) * " "  # of the lines after the first
+        wrapper = textwrap.TextWrapper(
+            console.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        )
+        text = wrapper.fill(text)
     console.print(text, soft_wrap=True)
 
 
@@ -66,10 +70,12 @@ def epoch_line(run: Run, row: EpochRow) -> str:
     words = [f"epoch {row['epoch']:>{len(str(num_epochs))}}/{num_epochs}", f"{row['phase']:{longest}}"]
     if row["test_acc"] is not None:
         words.append(f"test {row['test_acc']:.2f} %")
-    elif (loss := main_loss(row)) is not None:
+    elif "val_acc" not in row and (loss := main_loss(row)) is not None:  # one number tells how good the network is
         words.append(f"loss {loss:.3f}")
     if "val_acc" in row:
-        words.append(f"{'validation' if row.get('val_is_clean') else 'held-out labels'} {row['val_acc']:.2f} %")
+        words.append(
+            f"validation {row['val_acc']:.2f} %" if row.get("val_is_clean") else agreement_words(row["val_acc"])
+        )
     if "num_labeled" in row:
         words.append(f"labels kept {' and '.join(map(str, row['num_labeled']))} of {row['num_divided']}")
     if aucs := row.get("clean_auc"):
@@ -78,6 +84,11 @@ def epoch_line(run: Run, row: EpochRow) -> str:
     if left := seconds_left(run):
         words.append(f"left {clock(left)}")
     return "  ".join(words)
+
+
+def agreement_words(percent: float) -> str:
+    """How many of the held-out labels, some of which are wrong, the networks predict."""
+    return f"agrees with {percent:.1f} % of held-out labels"
 
 
 def clock(seconds: float) -> str:
@@ -93,12 +104,15 @@ def result_table(summaries: Iterable[RunSummary]) -> Table:
     """A table of the runs' results, with those of the kept epoch if validation samples chose it in any run."""
     summaries = list(summaries)
     num_last = min(10, max(summary["epochs"] for summary in summaries))
-    columns = {"final": "final_acc", "best": "best_acc", f"mean of last {num_last}": "last_acc"}
+    columns = {"final": "final_acc", "best": "best_acc"}
+    if num_last > 1:
+        columns[f"mean of last {num_last}"] = "last_acc"
     if any("kept_val_acc" in summary for summary in summaries):
         columns = {"kept": "kept_acc"} | columns
     columns = {heading: name for heading, name in columns.items() if any(s.get(name) is not None for s in summaries)}
     table = Table("method", title="Test accuracy in percent", title_justify="left")
-    for heading in (*columns, "clean AUC", "time"):
+    has_auc = any(summary["clean_auc"] is not None for summary in summaries)
+    for heading in (*columns, *(["clean AUC"] if has_auc else []), "time"):
         table.add_column(heading, justify="right")
     for summary in summaries:
         accuracies = [summary.get(name) for name in columns.values()]
@@ -106,7 +120,7 @@ def result_table(summaries: Iterable[RunSummary]) -> Table:
         table.add_row(
             summary["method"],
             *("-" if value is None else f"{value:.2f}" for value in accuracies),
-            "-" if auc is None else f"{auc:.3f}",
+            *(["-" if auc is None else f"{auc:.3f}"] if has_auc else []),
             clock(summary["seconds"]),
         )
     return table

@@ -5,11 +5,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dividemix.data.builtin import BUILT_IN
-from dividemix.display import console, result_table, say, say_command, watch
+from dividemix.display import agreement_words, console, result_table, say, say_command, watch
 from dividemix.engine.interrupts import Interrupted, Interrupts
 from dividemix.engine.memory import is_out_of_memory
 from dividemix.errors import InputError, counted
+from dividemix.judging.issue_table import read_issue_table
+from dividemix.judging.records import RunSummary
 from dividemix.lock import exclusive
+from dividemix.planning.job import read_settings
+from dividemix.runs.checkpoints import saved_rows
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
 from dividemix.runs.shown import skipped_words
@@ -73,18 +77,37 @@ def show_results(paths: Sequence[Path]) -> None:
     if any(summary.get("kept_acc") is not None for summary in summaries):
         console.print(result_table(summaries))
     for path, summary in zip(paths, summaries, strict=True):
-        for caution in summary.get("cautions", []):
-            say(f"warning: {caution}")
-        _show_ending(_from_here(path), summary["noise_rate"])
+        _show_ending(path, summary)
 
 
-def _show_ending(run: str, noise_rate: float) -> None:
+def _show_ending(path: Path, summary: RunSummary) -> None:
     """Print what was found, and the files and commands that use it, each where it can be copied."""
-    say(f"{run}: {f'{noise_rate:.1%} of the labels are' if noise_rate else 'no label is'} flagged as probably wrong")
+    run, issues = _from_here(path), read_issue_table(path)
+    data = str(read_settings(path / "config.yaml", of_run=True)["data"])
+    num_flagged = sum(issue.is_label_issue for issue in issues)
+    say(f"{run}: {_model_words(path, summary)}")
+    flagged = f"{num_flagged:,} of {counted(len(issues), 'label')} ({num_flagged / len(issues):.1%})"
+    say(f"{flagged if num_flagged else 'no label is'} flagged as probably wrong")
+    for caution in summary.get("cautions", []):
+        say(f"warning: {caution}")
     say_command("report", f"{run}/report.html")
     say_command("all labels, worst first", f"{run}/label_issues.csv")
     say_command("to decide on labels in the browser", f"dividemix review {shlex.quote(run)}")
+    if data not in BUILT_IN:
+        say_command("then, to correct them", f"dividemix relabel {shlex.quote(data)} --run {shlex.quote(run)}")
     say_command("to classify new samples", f"dividemix predict {shlex.quote(run)} DATA")
+
+
+def _model_words(path: Path, summary: RunSummary) -> str:
+    """Which epoch's networks are the model, and how good they are as far as that was measured."""
+    epoch = summary["kept_epoch"]
+    words = [f"the model is that of epoch {epoch} of {summary['epochs']}"]
+    if (tested := summary.get("kept_acc")) is not None:
+        words.append(f"test accuracy {tested:.1f} %")
+    if (agreed := summary.get("kept_val_acc")) is not None:
+        is_clean = saved_rows(RunDirectory(path))[epoch - 1].get("val_is_clean")
+        words.append(f"validation accuracy {agreed:.1f} %" if is_clean else agreement_words(agreed))
+    return ", ".join(words)
 
 
 def _from_here(path: Path) -> str:
@@ -106,8 +129,9 @@ def _opening(run: Run) -> Iterator[str]:
         yield str(run.weights)
     elif run.job.data in BUILT_IN and (weights := BUILT_IN[run.job.data].weights) and not run.state.epoch:
         yield f"starts from random weights; the paper's runs start from {weights}: --weights FILE"
-    if not run.state.epoch:
-        yield from (f"{choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
+    if run.choices and not run.state.epoch:
+        yield "settings chosen for your data:"
+        yield from (f"  {choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
     material, noise, s = run.material, run.material.noise, run.job.settings
     if (number := len(material.train.labels)) < _FEW:
         yield f"only {counted(number, 'sample')}: too few to tell right labels from wrong ones reliably"
@@ -118,7 +142,7 @@ def _opening(run: Run) -> Iterator[str]:
         amount += f", by {material.encoding.encoder}"
     words = [
         f"{run.job.method} on {run.job.data}: {amount}",
-        f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "labels as given",
+        f"noise {run.job.noise}: {noise.true_rate:.1%} of labels corrupted" if noise else "no noise added",
         f"{s.net_words}, {counted(s.epochs, 'epoch')}, seed {s.seed}",
     ]
     if run.finished:

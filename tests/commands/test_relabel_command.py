@@ -12,9 +12,9 @@ from dividemix.cli import main
 @pytest.mark.parametrize(
     ("decisions", "line"),
     [
-        (["accept", "keep"], "new.csv: 1 label changed, 1 kept, 0 undecided\n"),
-        (["accept", "accept"], "new.csv: 2 labels changed, 0 kept, 0 undecided\n"),
-        (["keep", "skip"], "new.csv: 0 labels changed, 1 kept, 1 undecided\n"),
+        (["accept", "keep"], "new.csv: 1 label changed, 1 confirmed; all others are as before\n"),
+        (["accept", "accept"], "new.csv: 2 labels changed; all others are as before\n"),
+        (["keep", "skip"], "new.csv: 0 labels changed, 1 confirmed, 1 undecided; all others are as before\n"),
     ],
 )
 def test_the_numbers_of_labels_are_printed(
@@ -30,7 +30,7 @@ def test_the_numbers_of_labels_are_printed(
     rows = [f"{i},{'ab'[i]}.png,cat,{labels[action]},{action}\n" for i, action in enumerate(decisions)]
     Path("corrections.csv").write_text("index,path,given_label,new_label,action\n" + "".join(rows))
     assert main(["relabel", "data.csv", "corrections.csv", "--out", "new.csv"]) == 0
-    assert capsys.readouterr().out == line
+    assert capsys.readouterr().out == f"{line}next: dividemix train new.csv\n"
     expected = [labels[action] or "cat" for action in decisions]
     assert Path("new.csv").read_text().split() == [
         "path,label",
@@ -67,11 +67,14 @@ def images_in(folder: str) -> list[str]:
 def test_sure_suggestions_are_accepted_without_a_browser(photos: None, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["relabel", "photos", "--run", "run", "--accept-above", "0.95"]
     assert main(words) == 0
-    assert capsys.readouterr().out.endswith("photos_corrected.csv: 1 label changed, 0 kept, 0 undecided\n")
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith("photos_corrected.csv: 1 label changed; all others are as before")
+    assert last == f"next: dividemix train {Path.cwd() / 'photos_corrected.csv'}"
     lines = ["path,label", "photos/cat/a.png,dog", "photos/cat/b.png,cat", "photos/dog/c.png,dog"]
     assert Path("photos_corrected.csv").read_text().split() == lines
     assert main([*words, "--copy-to", "clean"]) == 0
-    assert capsys.readouterr().out == "clean: 3 images; 1 label changed, 0 kept, 0 undecided\n"
+    words = "clean: 3 images; 1 label changed; all others are as before\nnext: dividemix train clean\n"
+    assert capsys.readouterr().out == words
     assert images_in("clean") == ["cat/b.png", "dog/a.png", "dog/c.png"]
     assert images_in("photos") == ["cat/a.png", "cat/b.png", "dog/c.png"]
 
@@ -84,7 +87,8 @@ def test_the_stored_review_of_a_run_is_applied(photos: None, capsys: pytest.Capt
     )
     assert main(["relabel", "photos", "--run", "run", "--copy_to", "clean"]) == 0
     assert capsys.readouterr().out == (
-        "clean: 2 images; 0 labels changed, 1 kept, 0 undecided, 1 deleted, 1 ambiguous\n"
+        "clean: 2 images; 0 labels changed, 1 confirmed, 1 deleted, 1 ambiguous; all others are as before\n"
+        "next: dividemix train clean\n"
     )
     assert images_in("clean") == ["cat/b.png", "dog/c.png"]
     assert main(["relabel", "photos", "--run", "run", "--copy_to", "less", "--drop_ambiguous"]) == 0

@@ -23,9 +23,13 @@ def test_a_training_shows_its_epochs_and_a_table(capsys: pytest.CaptureFixture[s
     assert "robust on toy.npz: 40 images of 4 classes; noise symmetric:0.4: 32.5% of labels corrupted" in said
     assert "epoch 1/2  warmup" in said
     assert "epoch 2/2  mix" in said
-    assert "of the labels are flagged as probably wrong\n" in said
-    words = ["run/report.html", "run/label_issues.csv", "dividemix review run", "dividemix predict run DATA"]
-    assert [line.split(": ")[1] for line in said.splitlines()[-4:]] == words  # what to do next, each on its line
+    summary = json.loads(Path("run/summary.json").read_text())
+    model = f"run: the model is that of epoch {summary['kept_epoch']} of 2, test accuracy {summary['kept_acc']:.1f} %"
+    assert f"\n{model}\n" in said
+    assert f"\n{round(40 * summary['noise_rate'])} of 40 labels ({summary['noise_rate']:.1%}) flagged as" in said
+    words = ["run/report.html", "run/label_issues.csv", "dividemix review run"]
+    words += ["dividemix relabel toy.npz --run run", "dividemix predict run DATA"]
+    assert [line.split(": ")[1] for line in said.splitlines()[-5:]] == words  # what to do next, each on its line
     assert "─" in said
 
 

@@ -1,6 +1,7 @@
 """dividemix relabel: apply the decisions of a review to a copy of the data's labels, or to a cleaned folder."""
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from dividemix.meant import or_meant_path
 from dividemix.runs.unfinished import is_run, named_run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dividemix.relabel.relabel import Relabelled
 
 HELP = "apply the decisions of a review: write corrected labels or a cleaned folder"
@@ -47,6 +50,7 @@ def add(relabel: argparse.ArgumentParser) -> None:
 
 
 def _relabel(arguments: argparse.Namespace) -> int:
+    from dividemix.planning.job import JOB_FIELDS
     from dividemix.relabel.cleaned_folder import write_cleaned_folder
     from dividemix.relabel.decisions import read_decisions
     from dividemix.relabel.relabel import Relabelled, default_out, relabel, without_ambiguous
@@ -75,12 +79,15 @@ def _relabel(arguments: argparse.Namespace) -> int:
             raise InputError("--copy_to is only for images, but the samples are texts or rows: use --out instead")
         num_images = write_cleaned_folder(data, applied, arguments.copy_to, **columns, image_root=arguments.image_root)
         print(f"{arguments.copy_to}: {counted(num_images, 'image')}; {_words(numbers)}")
+        _say_next(arguments.copy_to, {})
         return 0
     out = arguments.out or default_out(data)
     if file is not None and out.resolve() == file.resolve():
         raise InputError(f"{out}: is an input and would be overwritten: choose another name for the corrected labels")
     relabel(data, applied, out, **columns, overwrite=arguments.overwrite)
     print(f"{out}: {_words(numbers)}")
+    usual = {} if data.is_dir() else columns  # a folder becomes a table with the usual columns
+    _say_next(out, {name: column for name, column in usual.items() if column != JOB_FIELDS[name].default})
     return 0
 
 
@@ -95,8 +102,18 @@ def _columns(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _words(done: "Relabelled") -> str:
-    """The numbers of decisions in words; deleted and ambiguous samples only if there are any."""
-    words = f"{done.num_changed} {'label' if done.num_changed == 1 else 'labels'} changed"
-    words += f", {done.num_kept} kept, {done.num_skipped} undecided"
-    more = {"deleted": done.num_deleted, "ambiguous": done.num_ambiguous}
-    return words + "".join(f", {number} {name}" for name, number in more.items() if number)
+    """The numbers of decisions in words; of labels that do not change, only the kinds that there are."""
+    more = {
+        "confirmed": done.num_kept,
+        "undecided": done.num_skipped,
+        "deleted": done.num_deleted,
+        "ambiguous": done.num_ambiguous,
+    }
+    words = "".join(f", {number:,} {name}" for name, number in more.items() if number)
+    return f"{counted(done.num_changed, 'label')} changed{words}; all others are as before"
+
+
+def _say_next(written: Path, columns: "Mapping[str, str]") -> None:
+    """Print the command that trains on the corrected data, in a line of its own."""
+    flags = [word for name, column in columns.items() for word in (f"--{name}", column)]
+    print(f"next: {shlex.join(['dividemix', 'train', str(written), *flags])}")

@@ -306,7 +306,7 @@ def _train_all(planned: list[_Planned], arguments: argparse.Namespace) -> int:
             )
             if is_first and arguments.data is None and plan.job.data == DEMO["data"]:
                 say(_DEMO_WORDS.format(methods=methods))
-            elif not arguments.preset and is_first:
+            elif not arguments.preset and is_first and plan.preset != DEFAULT:
                 say(f"settings that you do not give are those of the preset {plan.preset} (see dividemix presets)")
         del one, plan  # the run has its own copy of the data: what was read may be large
         resume = "" if len(outs) == 1 else "the same command and --resume"

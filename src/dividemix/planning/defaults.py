@@ -78,7 +78,7 @@ def choose(
     choices = [choice for choice in choices if choice.name not in given]
     if "epochs" not in given:
         if budget is None:
-            choices.append(_epochs(len(source.train_labels), on_cpu))
+            choices.append(_epochs(len(source.train_labels), source.kind, on_cpu))
         else:
             fitted = Job.of(job.values() | known_to(job.method, as_settings(choices)))
             choices.append(_epochs_in(budget, fitted, source, given.get("warmup_epochs"), on_cpu))
@@ -130,7 +130,7 @@ def _for_images(
     views = [
         Choice("crop_padding", max(1, round(side / 12)), f"a twelfth of the images' {side} pixels"),
         Choice("crop_border", "reflected", "more like an image than black edges"),
-        Choice("cutout", side // 4, f"a quarter of the images' {side} pixels: labels are learned by heart less easily"),
+        Choice("cutout", side // 4, f"a quarter of the images' {side} pixels is hidden, so the network memorises less"),
     ]
     return source, [*choices, *views, *_by_samples(source, given)]
 
@@ -165,7 +165,9 @@ def for_vectors(method: str, num_features: int) -> list[Choice]:
 
 def _for_trees() -> list[Choice]:
     """What trees need: their net, folds, and no sample held out."""
-    epochs = Choice("epochs", 5, "each epoch is a fold: trees are trained on the other four fifths of the samples")
+    epochs = Choice(
+        "epochs", 5, "five rounds; in each, trees are trained on four fifths of the rows and judge the rest"
+    )
     return [Choice("net", "trees", "trees are trained"), epochs, Choice("holdout", 0.0, _NO_HOLDOUT)]
 
 
@@ -199,14 +201,16 @@ def _by_samples(source: Source, given: Mapping[str, Any]) -> list[Choice]:
     """Settings that follow from the number of samples and the sizes of the classes."""
     num_samples = len(source.train_labels)
     counts = np.bincount(source.train_labels, minlength=len(source.classes))
-    choices = [Choice("batch_size", 64, f"{_MANY:,} samples or more")]  # as in the paper
+    choices = [Choice("batch_size", 64, f"your data has {_MANY:,} {source.kind} or more")]  # as in the paper
     if num_samples < _MANY:  # enough steps in an epoch
         batch_size = max(4, min(32, 1 << int(math.log2(max(num_samples, 2) / 8 + 1))))
-        choices[0] = Choice("batch_size", batch_size, f"64 with {_MANY:,} samples or more, less for {num_samples:,}")
+        reason = f"your data is small ({num_samples:,} {source.kind}; 64 from {_MANY:,} on)"
+        choices[0] = Choice("batch_size", batch_size, reason)
     if counts.max() > _IMBALANCED * max(counts.min(), 1):
-        reason = "the regulariser asks for all classes equally often, and here they differ"
+        reason = "your classes differ in size, so the network is not pushed to predict all of them equally often"
         choices.append(Choice("lambda_r", 0.0, f"{reason}: {counts.min():,} to {counts.max():,} samples"))
-    share, reason = 0.1, "samples held out, with labels as noisy as all, choose the epoch to keep"
+    number = round(0.1 * num_samples)
+    share, reason = 0.1, f"about {number:,} {source.kind} are not trained on; they decide which epoch is kept"
     if source.val_samples is not None:
         share, reason = 0.0, "the data has its own validation images"
     elif np.median(counts[counts > 0]) < _MIN_PER_CLASS:
@@ -225,11 +229,17 @@ def _tests(source: Source, holdout: float) -> list[Choice]:
     return [Choice("test_epochs", False, reason)]
 
 
-def _epochs(num_samples: int, on_cpu: bool) -> Choice:
+def _epochs(num_samples: int, kind: str, on_cpu: bool) -> Choice:
     """Epochs in which the nets see a certain number of images, within bounds."""
     wanted, low, high = (300_000, 15, 40) if on_cpu else (15_000_000, 60, 300)
     epochs = max(low, min(round(wanted / num_samples), high))
-    return Choice("epochs", epochs, f"the fewer samples, the more epochs: {num_samples:,} samples")
+    reasons = {
+        low: f"your data is large ({num_samples:,} {kind}): few are enough",
+        high: f"your data is small ({num_samples:,} {kind}): it needs many",
+    }
+    return Choice(
+        "epochs", epochs, reasons.get(epochs, f"fewer than for smaller data: you have {num_samples:,} {kind}")
+    )
 
 
 def _unlimited(choices: list[Choice], method: str, given: Mapping[str, Any], budget: Budget | None) -> list[Choice]:
