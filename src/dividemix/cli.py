@@ -8,6 +8,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Any, NoReturn
 
 from dividemix.commands import (
@@ -37,12 +38,17 @@ from dividemix.version import __version__
 from dividemix.wording import plainly, unknown_argument, with_dashes
 
 _ORDER = (
-    *(train, resume, compare, report, evaluate, predict, export, share, review, relabel),
-    *(presets, methods, sweep, reproduce, data, doctor, completion),
+    *(train, review, relabel, predict, evaluate, compare, resume, report, export, share),
+    *(methods, presets, sweep, reproduce, data, doctor, completion),
 )
 _COMMANDS = {command.__name__.rpartition(".")[2]: command for command in _ORDER}
 _TOGETHER = ("train", "resume")  # commands that several processes can carry out together
 _OF_MANY_RUNS = ("reproduce", "sweep")
+_ABOUT = """\
+Train classifiers on labels that may be wrong, and find the wrong labels. Begin with:
+  dividemix train FOLDER              a subfolder for each class; prints the RUN
+  dividemix review RUN                decide on the labels that look wrong
+  dividemix relabel FOLDER --run RUN  write the corrected labels"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,11 +121,29 @@ def _with_underscores(words: Sequence[str]) -> list[str]:
     return [*flags, *words[end:]]
 
 
+class _Help(argparse.HelpFormatter):
+    """argparse's help, in which a line of a text that begins with two spaces stays a line, such as an example."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        for inner in self._iter_indented_subactions(action):  # argparse forgets their indentation
+            needed = self._current_indent + len(self._format_action_invocation(inner))
+            self._action_max_length = max(self._action_max_length, needed)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = [list(lines) for _, lines in groupby(text.splitlines(), lambda line: line.startswith("  "))]
+        filled = (
+            lines if lines[0].startswith("  ") else [super(_Help, self)._fill_text(" ".join(lines), width, indent)]
+            for lines in parts
+        )
+        return "\n".join(line for lines in filled for line in lines)
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse with InputError for its errors. `used` of the result is the parser of the command, or the main one."""
 
     def __init__(self, **settings: Any):
-        super().__init__(**settings, allow_abbrev=False)
+        super().__init__(**settings, allow_abbrev=False, formatter_class=_Help)
         self.set_defaults(used=self)
 
     def error(self, message: str) -> NoReturn:
@@ -127,9 +151,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(words: Sequence[str]) -> _Parser:
-    parser = _Parser(
-        prog="dividemix", description="Train classifiers on labels that may be wrong, and find the wrong labels."
-    )
+    parser = _Parser(prog="dividemix", description=_ABOUT)
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, command in _COMMANDS.items():

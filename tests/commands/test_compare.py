@@ -24,6 +24,8 @@ def test_two_runs_as_tables_as_json_and_as_a_page(capsys: pytest.CaptureFixture[
     for letter, row, summary in zip("AB", rows, summaries, strict=False):
         assert row[:3] == [letter, f"{summary['kept_acc']:.2f}", f"{summary['final_acc']:.2f}"]
     assert ["seed", "1", "2"] in rows
+    assert "held-out  " not in said  # no run held samples out: no empty column
+    assert "same order: of all samples" in said
     assert any(row[:2] == ["A,", "B"] for row in rows)
     assert "compare.html: open it for the curves" in said
     page = Path("compare.html").read_text()

@@ -1,6 +1,7 @@
 """dividemix compare: runs side by side, as tables in the terminal, as a page, or as JSON."""
 
 import argparse
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,16 @@ HELP = "compare runs: settings that differ, results, label issues, cost"
 EPILOG = """\
 Runs may be unfinished; their label issues are then not compared. Samples of different runs are the same if they have
 the same path or, without paths, the same index. Flags are compared where the given label is the same in both runs."""
+
+_LEGEND = (
+    "kept, final, best: test accuracy of the epoch that is the model, of the last, and of the best one. held-out:"
+    " agreement with held-out labels. AUC: how well right and wrong labels are told apart (1: perfectly, 0.5: by"
+    " chance). noise: the share of labels that is flagged."
+)
+_PAIR_LEGEND = (
+    "overlap: of the labels that either flags, those that both flag. same order: of all samples, from worst to best"
+    " (Spearman's correlation). same label: of the labels that both flag, those for which both suggest the same."
+)
 
 
 def add(compare: argparse.ArgumentParser) -> None:
@@ -51,6 +62,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         say(f"{run['letter']}: {run['path']} ({run['method']}{state})")
     for table in _tables(comparison):
         console.print(table)
+    say(_LEGEND + (f" {_PAIR_LEGEND}" if comparison["pairs"] else ""))
     if comparison["pairs"] and not any(pair["agreement"]["num_common"] for pair in comparison["pairs"]):
         say("no two runs have a sample in common, so their label issues cannot be compared")
     elif counts := comparison["flagged_by"]:
@@ -64,7 +76,10 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _tables(comparison: "Comparison") -> "list[Table]":
     """The tables of a terminal: results, settings that differ, agreement."""
     runs = comparison["runs"]
-    tables = [_table("Results", ["", *(heading for heading, _ in _RESULTS)], [_results(run) for run in runs])]
+    measured = [any(dict(run).get(name) is not None for run in runs) for _, name in _RESULTS]
+    headings = ["", *compress((heading for heading, _ in _RESULTS), measured)]
+    lines = [[run["letter"], *compress(_results(run), measured)] for run in runs]
+    tables = [_table("Results: accuracies in percent", headings, lines)]
     lines = [[name, *map(_shown, values)] for name, values in comparison["settings"].items()]
     tables.append(_table("Settings that differ", ["", *(run["letter"] for run in runs)], lines))
     if comparison["pairs"]:
@@ -74,7 +89,7 @@ def _tables(comparison: "Comparison") -> "list[Table]":
             counts = [f"{one[name]:,}" for name in ("num_same_label", "num_both", "num_first", "num_second")]
             shares = [_percent(one["overlap"]), _number(one["rank_correlation"]), _percent(one["same_suggestion"])]
             lines.append([f"{pair['first']}, {pair['second']}", *counts, *shares])
-        headings = ["", "samples", "both", "first", "second", "overlap", "rank corr.", "same label"]
+        headings = ["", "samples", "both", "first", "second", "overlap", "same order", "same label"]
         tables.append(_table("Label issues: samples flagged by both, by one alone", headings, lines))
     return tables
 
@@ -103,7 +118,7 @@ _RESULTS = (
 
 
 def _results(run: "ComparedRun") -> list[str]:
-    """The line of a run: accuracies in percent."""
+    """The line of a run, without its letter."""
     from dividemix.display import clock
 
     values: dict[str, Any] = dict(run)
@@ -118,7 +133,7 @@ def _results(run: "ComparedRun") -> list[str]:
             shown.append(f"{value:,}")
         else:
             shown.append(clock(value) if name == "seconds" else _number(value, 3 if name == "clean_auc" else 2))
-    return [run["letter"], *shown]
+    return shown
 
 
 def _shown(value: Any) -> str:

@@ -33,7 +33,8 @@ def _methods(arguments: argparse.Namespace) -> int:
         print(f"\n{title}:")
         for name in names:
             about = inspect.getdoc(inspect.getmodule(type(METHODS[name]))) or ""
-            print(entry(name, about.partition("\n")[0], column=column))
+            trusted = " Needs --trusted." if METHODS[name].needs_trusted else ""
+            print(entry(name, about.partition("\n")[0] + trusted, column=column))
     own_words = (
         "Your own method: --method package.module:OBJECT. Settings of a method: dividemix train --method NAME --help"
     )

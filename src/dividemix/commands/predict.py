@@ -25,18 +25,23 @@ if TYPE_CHECKING:
 
 HELP = "predict the classes of images, texts, rows or vectors by a trained run"
 EPILOG = """\
-Each row has path, predicted_label, predicted_prob, and prob_CLASS for each class. An image that cannot be read has no
-row and is reported on standard error. A run that was trained on vectors takes .npy, .npz, .parquet and .arrow files;
-each row then has the file's path, the index of the vector in it, and the same. A run that was trained on texts takes
-.txt files, a text in each line, and tables. A run that was trained on the rows of a table takes tables with the same
-columns, without the target."""
+SAMPLES are of the kind that the run was trained on:
+  images: image files, folders, .csv or .tsv tables with a column path
+  texts: .txt files (a text in each line), tables with --text_column
+  rows: tables with the same columns; the target is not needed
+  vectors: .npy, .npz, .parquet or .arrow files
+Each row of the output has path, predicted_label, predicted_prob, and prob_CLASS for each class. For texts, rows and
+vectors it also has index, the position in the file. An image that cannot be read has no row and is reported on standard
+error. Examples:
+  dividemix predict runs/photos new_photos --out predictions.csv
+  dividemix predict runs/news more.csv --text_column text --out predictions.csv"""
 
 
 def add(predict: argparse.ArgumentParser) -> None:
     """Add the flags of predict."""
     predict.add_argument("run", metavar="RUN", type=named_run, help="a run directory, or the model/ in it")
-    images = "image files, folders of them, and .csv or .tsv tables with a column path, relative to the table"
-    predict.add_argument("samples", metavar="SAMPLES", type=Path, nargs="+", help=images)
+    samples = "files or folders to predict; which ones depends on the run, see below"
+    predict.add_argument("samples", metavar="SAMPLES", type=Path, nargs="+", help=samples)
     column = "the column of vectors in a .parquet or .arrow file, if it has several"
     predict.add_argument("--features_column", metavar="NAME", help=column)
     text = "the column of texts in a .csv, .tsv, .jsonl or .parquet file; the lines of a .txt file need none"

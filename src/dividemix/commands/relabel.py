@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
 HELP = "apply the decisions of a review: write corrected labels or a cleaned folder"
 
+EPILOG = """\
+Names of columns are needed only without --run: a run knows those it was trained with. Examples:
+  dividemix relabel photos --run runs/photos    after dividemix review
+  dividemix relabel photos corrections.csv      downloaded from the report
+  dividemix relabel photos --run runs/photos --copy_to photos_clean"""
+
 _COLUMNS = {
     "path_column": "image paths [path",
     "label_column": "labels [label",
-    "text_column": "texts, if the samples are texts [none",
-    "target": "labels, if the samples are the rows [none",
-    "key": "names of the rows, if the samples are the rows [none",
+    "text_column": "texts, for data trained with --text_column [none",
+    "target": "labels, for tables trained with --target [none",
+    "key": "names of the rows, for tables trained with --target [none",
 }
 
 
@@ -30,7 +36,7 @@ def add(relabel: argparse.ArgumentParser) -> None:
     relabel.add_argument("data", metavar="DATA", type=Path, help="the folder or file that was trained on")
     corrections = (
         "corrections.csv, downloaded from the report; or the export of another tool, see dividemix share --help"
-        " [the decisions of dividemix review on --run]"
+        " [the decisions saved by dividemix review]"
     )
     relabel.add_argument("corrections", metavar="CORRECTIONS", nargs="?", type=Path, help=corrections)
     relabel.add_argument("--run", metavar="RUN", type=named_run, help="the run directory whose review is applied")
@@ -45,7 +51,9 @@ def add(relabel: argparse.ArgumentParser) -> None:
     relabel.add_argument("--image_root", metavar="DIR", type=Path, help=root)
     relabel.add_argument("--overwrite", action="store_true", help="replace the file --out if it exists")
     for column, what in _COLUMNS.items():
-        relabel.add_argument(f"--{column}", metavar="NAME", help=f"the table's column of {what}, or that of --run]")
+        relabel.add_argument(
+            f"--{column}", metavar="NAME", help=f"the table's column of {what}; with --run: the run's]"
+        )
     relabel.set_defaults(command=_relabel)
 
 

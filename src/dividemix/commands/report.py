@@ -4,7 +4,7 @@ import argparse
 
 from dividemix.commands.loaded_run import add_run, load_run
 
-HELP = "build the page of a finished run again"
+HELP = "write report.html of a finished run again"
 
 
 def add(report: argparse.ArgumentParser) -> None:

@@ -12,7 +12,9 @@ from dividemix.experiments import FIGURES, SCALES, TABLES
 HELP = "reproduce a table or figure of the paper"
 EPILOG = """\
 --scale paper is the full setting of the paper and needs a GPU. --scale mini is the same experiment, small enough for
-two cores: on the embedded images, or on CIFAR-10 if --root has it. Finished runs are not repeated."""
+two cores: on the embedded images, or on CIFAR-10 if --root has it. A table may still take an hour or more: how long is
+measured and printed before the first run is trained. Ctrl-C stops, the same command continues, and finished runs are
+not repeated. --row and --column train less."""
 
 
 def add(reproduce: argparse.ArgumentParser) -> None:

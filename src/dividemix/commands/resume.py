@@ -20,7 +20,7 @@ _FIELDS = {name: field for name, field in {**JOB_FIELDS, **fields_of(MethodSetti
 
 def add(resume: argparse.ArgumentParser) -> None:
     """Add the flags of resume."""
-    run = "a run directory, or its name in --runs [the newest one in --runs that is not finished]"
+    run = "a run directory, or its name in --runs [the newest unfinished one]"
     resume.add_argument("run", metavar="RUN", nargs="?", type=Path, help=run)
     resume.add_argument("--extend", metavar="EPOCHS", type=int, help="add this number of epochs to a finished run")
     resume.add_argument("--runs", metavar="DIR", type=Path, default=Path("runs"), help="where to look for runs [runs]")

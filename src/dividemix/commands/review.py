@@ -11,8 +11,8 @@ from dividemix.runs.unfinished import named_run
 HELP = "review all suspicious labels of a run in the browser"
 EPILOG = """\
 It prints an address for your browser and serves it on this machine only, until you press Ctrl-C. Every decision is
-saved at once to RUN/review/corrections.csv; the same command continues. dividemix relabel DATA --run RUN applies
-them."""
+saved at once to RUN/review/corrections.csv; the same command continues. Then dividemix relabel DATA --run RUN writes
+the corrected data. If no label is flagged, it shows those that come closest."""
 
 
 def add(review: argparse.ArgumentParser) -> None:
@@ -56,7 +56,10 @@ def _review(arguments: argparse.Namespace) -> int:
         apply = f"dividemix relabel {shlex.quote(data)} --run {shlex.quote(str(run))}"
         with ReviewServer(content, shown, review, {"saved_to": str(file), "apply": apply}, arguments.port) as server:
             num_flagged, num_decided = int(content.is_issue.sum()), len(review.decisions()[1])
-            print(f"{run}: {num_flagged:,} of {counted(len(content.labels), 'label')} flagged, {num_decided:,} decided")
+            flagged = f"{num_flagged:,} of {counted(len(content.labels), 'label')} flagged"
+            if not num_flagged:
+                flagged = "no label is flagged; the page shows those that come closest"
+            print(f"{run}: {flagged}, {num_decided:,} decided")
             print(f"open {server.url}")
             print(f"decisions are saved to {file} at once; Ctrl-C stops", flush=True)
             try:

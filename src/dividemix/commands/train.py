@@ -2,108 +2,37 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dividemix.commands.train_flags import EPILOG as EPILOG
+from dividemix.commands.train_flags import add_flags
 from dividemix.data.builtin import BUILT_IN
 from dividemix.engine.processes import started_by_torchrun
 from dividemix.engine.reproducible import limit_arithmetic
 from dividemix.errors import InputError
 from dividemix.foreign import is_foreign, refuse_foreign
-from dividemix.methods import METHODS, find_method
-from dividemix.methods.method import MethodSettings
-from dividemix.planning.choices import CHOSEN, SELDOM_CHOSEN
+from dividemix.methods import find_method
 from dividemix.planning.default_method import default_method
-from dividemix.planning.job import JOB_FIELDS, Job, known_to, own_fields, read_settings, refuse_unknown_settings
+from dividemix.planning.job import JOB_FIELDS, Job, known_to, read_settings, refuse_unknown_settings
 from dividemix.planning.plan import Plan, make_draft, make_plan, scaled_preset
-from dividemix.planning.presets import DEFAULT, DEMO, DEMO_METHODS, find_preset, preset_for, preset_values
+from dividemix.planning.presets import DEFAULT, DEMO, DEMO_METHODS, preset_for
 from dividemix.runs.unfinished import is_run, unfinished_runs
-from dividemix.settings import REQUIRED, Field, fields_of
+from dividemix.settings import fields_of
 
 HELP = "train on noisy labels"
 _DEMO_WORDS = (
     "no DATA is named, so this is a demo: {methods} on 28 x 28 pictures of clothes (Fashion-MNIST), many of whose"
     " labels are made wrong; for your own images: dividemix train FOLDER"
 )
-EPILOG = """\
-Without DATA, the embedded Fashion-MNIST images with 50 % symmetric noise are trained on twice, by ordinary
-cross-entropy and by our recipe, and a table compares both. Brackets show the value that a setting has if you do not
-give it: [chosen from the data] is printed, with the reason, when the training starts. A built-in set has its own preset
-and so other values: add --preset NAME --help. A flag wins over --config, and --config over the preset."""
 
 
 def add(train: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
     """Add the flags of train. `words` are those of the command line: they may name the method whose flags are shown."""
-    train.usage = "%(prog)s [DATA] [--SETTING VALUE ...]"
-    train.add_argument("data", metavar="DATA", nargs="?", help=JOB_FIELDS["data"].doc)
-    method, values = _shown(words)
-    for field in JOB_FIELDS.values():
-        if field.name != "data":
-            _add_flag(train, field, values)
-    preset = f"{DEFAULT} (your own data: settings chosen to fit it), or one of the paper's; see dividemix presets"
-    train.add_argument("--preset", metavar="NAME", help=preset)
-    minutes = "with the preset default: end the whole run after about M minutes"
-    train.add_argument("--minutes", metavar="M", type=float, help=minutes)
-    train.add_argument("--out", metavar="DIR", type=Path, help="run directory [runs/ and a name]")
-    train.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the run in --out, or start it; without DATA and --out: the newest unfinished run",
-    )
-    log = "log the epochs to tensorboard, mlflow, wandb: one or more, with commas between; offline"
-    train.add_argument("--log", metavar="NAMES", help=log)
-    train.add_argument("--overwrite", action="store_true", help="replace the run in --out")
-    trust = "allow the code that a run or --config names (net, method or encoder): only if you trust it"
-    train.add_argument("--trust_net", action="store_true", help=trust)
-    config = "YAML file of settings, such as a run's config.yaml; flags win"
-    train.add_argument("--config", metavar="FILE", type=Path, help=config)
-    train.add_argument("--print_config", action="store_true", help="print all settings as YAML and stop")
-    common = train.add_argument_group("settings of every method [value]")
-    for field in fields_of(MethodSettings).values():
-        _add_flag(common, field, values)
-    shown = own_fields(method)
-    title = f"settings of {method} [value]; for another method: --method NAME --help"
-    own = train.add_argument_group(title, None if shown else "none of its own")
-    for field in shown.values():
-        _add_flag(own, field, values)
-    hidden = sorted({name for other in METHODS for name in own_fields(other)} - shown.keys())
-    for name in hidden:  # accepted, so that the planner can say that the method does not have it
-        own.add_argument(f"--{name}", help=argparse.SUPPRESS)
-    train.set_defaults(command=_train, settings=[*JOB_FIELDS, *fields_of(MethodSettings), *shown, *hidden])
-
-
-def _shown(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """What --help shows: the method of --method or --preset, else that for your own images; and the preset's values."""
-    named = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for flag in ("--method", "--preset"):
-        named.add_argument(flag, nargs="?")
-    known, _ = named.parse_known_args([word for word in words if word not in ("-h", "--help")])
-    name = known.preset or DEFAULT
-    preset = find_preset(name)
-    method = str(known.method or preset.method_for_images or preset.method)
-    values = preset_values(name, method) | {"method": "that of the preset"}
-    if name == DEFAULT:
-        fields = {**JOB_FIELDS, **fields_of(find_method(method).settings)}
-        values |= dict.fromkeys(CHOSEN, "chosen from the data")
-        seldom = {one: fields[one] for one in SELDOM_CHOSEN if one in fields}
-        values |= {one: f"{_as_flag(field.default)}; or chosen from the data" for one, field in seldom.items()}
-    return method, values
-
-
-def _add_flag(
-    parser: "argparse.ArgumentParser | argparse._ArgumentGroup", field: Field, values: Mapping[str, Any]
-) -> None:
-    """Add a flag. Its value stays text until the method, and so the meaning of the value, is known."""
-    value = values.get(field.name, field.default)
-    default = "" if value in (REQUIRED, None, "") else f" [{_as_flag(value)}]"
-    parser.add_argument(f"--{field.name}", metavar=field.metavar, help=f"{field.doc}{default}".replace("%", "%%"))
-
-
-def _as_flag(value: Any) -> str:
-    """A value as the command line takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    add_flags(train, words)
+    train.set_defaults(command=_train)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,9 @@ class ScheduleSettings(Settings):
 
     epochs: int = setting(300, "epochs in total", low=1)
     batch_size: int = setting(
-        64, "B: an ordinary step takes 2 B samples; a DivideMix step takes B labeled and B unlabeled samples", low=1
+        64,
+        "DivideMix: labeled samples in a step, next to as many unlabeled; ordinary training takes twice as many",
+        low=1,
     )
     balanced_batches: int = setting(
         0, "mini-batches in an epoch, drawn so that given labels are balanced if possible; 0: all samples", low=0

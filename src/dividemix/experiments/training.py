@@ -60,7 +60,8 @@ def announce_cost(
         console.print(f"  {len(each)} x {words}: about {_duration(statistics.fmean(each))} each", soft_wrap=True)
     cores = "1 core" if num_threads == 1 else f"{num_threads} cores"
     console.print(
-        f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time on {cores} each",
+        f"in all about {_duration(makespan(seconds, num_workers))} with {num_workers} at a time on {cores} each;"
+        " Ctrl-C stops, the same command continues",
         soft_wrap=True,
     )
 

@@ -1,4 +1,4 @@
-"""Trees of scikit-learn, cross-fitted: every label is judged by trees that never saw it. For rows of tables.
+"""For rows of tables: our recipe for unknown noise. Each label is judged by trees that never saw it.
 
 Each epoch trains the learner on the samples of all folds but one, and predicts the samples of that fold. After the last
 one, these predictions are sharpened until the given labels are likeliest. The noise matrix P(given | true) is read off

@@ -1,4 +1,4 @@
-"""Our recipe for unknown noise: DivideMix with labels kept where they are plausible.
+"""For images and more time: our recipe for unknown noise. DivideMix with two nets that keep plausible labels.
 
 What differs from Algorithm 1 (docs/fidelity.md): a label is dropped only if the nets together find another class far
 more plausible; every label is kept while the estimated noise is low; lambda_u follows the estimated noise; losses

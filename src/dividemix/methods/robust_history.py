@@ -1,4 +1,4 @@
-"""Our recipe for unknown noise and little time: one net, whose labels are refined by what it has predicted so far.
+"""For images: our quick recipe for unknown noise. One net refines the labels by its own earlier predictions.
 
 An epoch costs as much as one of ordinary training. First the net learns the given labels, until the rate is low, and
 anchors tell how noisy each label is, and which classes get it by mistake. Then the rate is high again, and every epoch

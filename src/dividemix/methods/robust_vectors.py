@@ -1,4 +1,4 @@
-"""Our recipe for vectors and unknown noise: a linear head behind a noise matrix, judged out of sample.
+"""For vectors and texts: our recipe for unknown noise. A linear classifier, with a model of how labels are confused.
 
 For embeddings and rows of tables. Five heads are trained, each on four fifths of the samples, so that every label is
 judged by a head that never saw it. First the heads learn the given labels, with weaker and weaker regularisation; the

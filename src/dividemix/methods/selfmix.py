@@ -1,4 +1,4 @@
-"""SelfMix (Qiao et al., COLING 2022): fine-tune an encoder of texts; mixup of sentences, two dropout views, R-Drop.
+"""For texts with --finetune true: SelfMix (Qiao et al., COLING 2022) trains a pretrained language model on them.
 
 One net, a body and a head: e = body(x), logits = head(e). After warm-up, each epoch begins with the losses in
 evaluation mode. A mixture of two Gaussians divides the samples; those of large losses lose their labels. A step takes

@@ -87,7 +87,10 @@ class Job(Settings):
     image_size: int | None = setting(None, "side in pixels to which images are resized and cropped", "PIXELS", low=8)
     memory_gb: float = setting(4.0, "keep images in memory up to this size; a larger .npz file is refused", "GB", low=0)
     limit_train: int | None = setting(
-        None, "train on N samples only: the first of each class, in proportion, at least one", "N", low=1
+        None,
+        "train on N samples only; each class keeps its share, at least one sample, and its first samples",
+        "N",
+        low=1,
     )
     limit_test: int | None = setting(None, "test on N samples only, chosen in the same way", "N", low=1)
     imbalance: float | None = setting(

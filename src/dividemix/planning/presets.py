@@ -78,7 +78,7 @@ _WEB |= {"labeled_only": True, "crop_padding": 0}
 
 PRESETS: dict[str, Preset] = {
     DEFAULT: Preset(
-        "your own data: the other settings are chosen to fit it (planning/defaults.py)",
+        "your own data: the other settings are chosen to fit it",
         {"lr_schedule": "cosine"},
         method="robust",
         method_for_images="robust_history",
@@ -98,7 +98,7 @@ PRESETS: dict[str, Preset] = {
     "cifar100-sym-80": Preset("Table 7, CIFAR-100 80 %", _CIFAR100 | {"lambda_u": 150.0}),
     "cifar100-sym-90": Preset("Table 7, CIFAR-100 90 %", _CIFAR100 | {"lambda_u": 150.0} | _NINETY),
     "fashion": Preset(
-        "the embedded set (LOG.md)",
+        "the embedded Fashion-MNIST images, our own measurements",
         {"net": "small_cnn", "net_width": 16, "epochs": 15, "warmup_epochs": 3, "rampup_epochs": 12}
         | {"batch_size": 32, "lr": 0.04, "lr_schedule": "cosine", "crop_padding": 2},
         method="robust",
