@@ -210,9 +210,10 @@ def test_what_was_skipped_and_what_to_doubt_is_a_warning(
     summary = json.loads(Path("run", "summary.json").read_text(encoding="utf-8"))
     assert texts[CautionWarning] == summary["cautions"] != []
     [skipped] = texts[SkippedSamplesWarning]
-    assert skipped.startswith(f"skipped 30 of the files, all listed in {run.directory.path / 'skipped.csv'}; ")
+    used = f"{len(run.material.rows)} images are used (list: {run.directory.path / 'skipped.csv'})"
+    assert skipped.startswith(f"skipped 30 files or rows, {used}. The first: ")
     assert {one.filename for one in caught if one.category in _WARNINGS} == {__file__}
-    assert skipped in printed.splitlines()
+    assert f"warning: {skipped}" in printed.splitlines()
     assert any(line.startswith("holdout ") for line in printed.splitlines())
     assert f", 30 skipped, {len(summary['cautions'])} caution" in repr(run)
     shown = run._repr_html_()

@@ -16,7 +16,7 @@ from dividemix.planning.job import read_settings
 from dividemix.runs.checkpoints import saved_rows
 from dividemix.runs.directory import RunDirectory
 from dividemix.runs.run import Run
-from dividemix.runs.shown import skipped_words
+from dividemix.runs.shown import flags_words, skipped_words
 from dividemix.time_left import estimate, seconds_left, time_words
 
 _FEW = 100  # samples below which right and wrong labels can hardly be told apart
@@ -43,6 +43,8 @@ def train_shown(run: Run, *, resume: str = "", log: tuple[str, ...] = ()) -> int
         if not is_out_of_memory(error):
             raise
         raise InputError(f"out of memory: use a smaller --batch_size or --net_width ({_saved(run)})") from None
+    if run.material.true_labels is not None:
+        say(flags_words(run.label_issues().is_label_issue, run.material.labels != run.material.true_labels))
     return 0
 
 
@@ -90,6 +92,8 @@ def _show_ending(path: Path, summary: RunSummary) -> None:
     say(f"{flagged if num_flagged else 'no label is'} flagged as probably wrong")
     for caution in summary.get("cautions", []):
         say(f"warning: {caution}")
+    if number := summary["num_skipped"]:
+        say(f"warning: {number:,} skipped, see {run}/skipped.csv")
     say_command("report", f"{run}/report.html")
     say_command("all labels, worst first", f"{run}/label_issues.csv")
     say_command("to decide on labels in the browser", f"dividemix review {shlex.quote(run)}")
@@ -123,15 +127,17 @@ def _saved(run: Run) -> str:
 def _opening(run: Run) -> Iterator[str]:
     """What was skipped, what a file of weights gave, which settings were chosen, and what is about to be trained."""
     if run.material.skipped:
-        yield skipped_words(run.material, run.directory.path / "skipped.csv")
+        yield f"warning: {skipped_words(run.material, run.directory.path / 'skipped.csv')}"
     yield from run.material.notes
     if run.weights is not None:
         yield str(run.weights)
     elif run.job.data in BUILT_IN and (weights := BUILT_IN[run.job.data].weights) and not run.state.epoch:
         yield f"starts from random weights; the paper's runs start from {weights}: --weights FILE"
     if run.choices and not run.state.epoch:
+        lines = [str(choice) for choice in run.choices]
+        yield from (line for line in lines if line.startswith("warning: "))
         yield "settings chosen for your data:"
-        yield from (f"  {choice.name} {choice.value}: {choice.reason}" for choice in run.choices)
+        yield from (f"  {line}" for line in lines if not line.startswith("warning: "))
     material, noise, s = run.material, run.material.noise, run.job.settings
     if (number := len(material.train.labels)) < _FEW:
         yield f"only {counted(number, 'sample')}: too few to tell right labels from wrong ones reliably"

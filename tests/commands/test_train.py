@@ -30,6 +30,7 @@ def test_a_training_shows_its_epochs_and_a_table(capsys: pytest.CaptureFixture[s
     words = ["run/report.html", "run/label_issues.csv", "dividemix review run"]
     words += ["dividemix relabel toy.npz --run run", "dividemix predict run DATA"]
     assert [line.split(": ")[1] for line in said.splitlines()[-5:]] == words  # what to do next, each on its line
+    assert "true labels are known: " in said
     assert "─" in said
 
 

@@ -53,7 +53,7 @@ def test_what_is_not_an_image_is_listed_and_what_is_hidden_is_not(tmp_path: Path
         Skipped("b/folder.png", "a folder, not an image"),
         Skipped("readme.txt", "not in a class folder"),
         Skipped("outside.png", "not in a class folder"),
-        Skipped("c", "class folder without images: skipped"),
+        Skipped("c", "folder without images: it is no class"),
     }
 
 
@@ -91,7 +91,7 @@ def test_links_that_lead_around_end_and_are_listed(tmp_path: Path) -> None:
         Skipped("b/x/y", "link to a folder around it: not followed"),
         Skipped("b/z", "link to a folder that is read already"),
         Skipped("c", "link to a folder around it: not followed"),
-        Skipped("c", "class folder without images: skipped"),
+        Skipped("c", "folder without images: it is no class"),
     }
 
 
@@ -168,7 +168,8 @@ def test_train_and_test_folders(tmp_path: Path, others: list[str]) -> None:
     (tmp_path / others[0] / "b/more.png").write_bytes((tmp_path / "train/a/1.png").read_bytes())
     source = read_source(str(tmp_path))
     assert source.classes == ("a", "b")
-    assert source.notes == (("test set: the images of test and val together",) if len(others) == 2 else ())
+    tested = f"{' and '.join(sorted(others))} to test on ({len(others) + 2} images)"
+    assert source.notes == (f"train is to train on (3 images), {tested}",)
     assert source.paths == ("train/a/1.png", "train/b/1.png", "train/b/2.png")
     np.testing.assert_array_equal(source.train_samples, images[:3])
     assert source.test_labels is not None

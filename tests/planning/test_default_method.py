@@ -91,21 +91,26 @@ def test_settings_are_checked_when_the_file_is_read(tmp_path: Path, kind: str) -
     [
         ({"data": "photos"}, None),
         ({"data": "photos", "epochs": 3, "given_share": 0.3}, None),
-        ({"data": "photos", "temperature": 0.6}, "temperature is a setting of it, not of robust_history"),
+        (
+            {"data": "photos", "temperature": 0.6},
+            "instead of robust_history, because you gave temperature, which robust_history does not have",
+        ),
         (
             {"data": "photos", "temperature": 0.6, "lambda_u": 5.0},
-            "temperature and lambda_u are settings of it, not of robust_history",
+            "instead of robust_history, because you gave temperature and lambda_u, which robust_history does not have",
         ),
-        (TEXTS | {"net": "mlp"}, "robust_vectors has no net mlp"),
+        (TEXTS | {"net": "mlp"}, "instead of robust_vectors, which has no net mlp"),
     ],
 )
 def test_a_setting_that_chooses_another_method_is_the_reason(given: dict[str, Any], reason: str | None) -> None:
     assert reason_for(default_method("default", given), "default", given) == reason
 
 
-def test_the_plan_has_the_reason() -> None:
-    draft = make_draft({"data": "photos", "temperature": 0.6})
-    assert [choice for choice in draft.choices if choice.name == "method"] == [
-        Choice("method", "robust", "temperature is a setting of it, not of robust_history")
-    ]
+def test_the_plan_has_the_reason_as_a_warning() -> None:
+    """It was one of fifteen lines of settings, and was missed."""
+    [choice] = [one for one in make_draft({"data": "photos", "temperature": 0.6}).choices if one.name == "method"]
+    told = "instead of robust_history, because you gave temperature, which robust_history does not have"
+    assert choice == Choice("method", "robust", told)
+    assert str(choice) == f"warning: method robust: {told}"
+    assert str(Choice("epochs", 3, "few")) == "epochs 3: few"
     assert make_draft({"data": "photos", "temperature": 0.6, "method": "robust"}).choices == ()

@@ -13,7 +13,7 @@ from toys import epoch_row, toy_arrays, toy_job, trained
 
 import dividemix
 from dividemix.runs.run import Run
-from dividemix.runs.shown import flat_row, metrics_csv
+from dividemix.runs.shown import flags_words, flat_row, metrics_csv
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +134,11 @@ def test_the_package_shows_its_names() -> None:
     assert {"train", "find_label_issues", "Run", "Model", "DivideMixClassifier", "__version__"} <= set(names)
     assert not [name for name in names if name.startswith("_") and not name.startswith("__")]
     assert "importlib" not in names
+
+
+def test_true_labels_tell_which_flags_are_right() -> None:
+    is_wrong = np.array([True, True, False, True])
+    told = "true labels are known: 1 of 2 flagged labels are really wrong; 2 wrong labels are not flagged"
+    assert flags_words(np.array([True, False, True, False]), is_wrong) == told
+    told = "true labels are known: none is flagged; 3 wrong labels are not flagged"
+    assert flags_words(np.zeros(4, dtype=np.bool_), is_wrong) == told

@@ -38,7 +38,11 @@ class Followed:
         self._num_rows = len(self._rows())
         self._position, self._rest, self._last_line = 0, b"", ""
         # Lines that a person must read: warnings, skipped files, and what was taken from the file of weights.
-        self._relayed = ("dividemix: warning: ", "skipped ", *([f"{run.job.weights}: "] if run.job.weights else []))
+        self._relayed = (
+            "dividemix: warning: ",
+            "warning: skipped ",
+            *([f"{run.job.weights}: "] if run.job.weights else []),
+        )
 
     def news(self) -> Iterator[Event]:
         """The lines that the run has printed and the epochs that it has finished since the last call."""

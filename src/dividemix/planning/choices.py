@@ -11,6 +11,8 @@ CHOSEN = (
 )
 SELDOM_CHOSEN = ("test_epochs", "head_epochs", "lambda_r", "precision", "compile")
 
+INSTEAD = "instead of"  # begins the reason of a choice that a person did not ask for, and may not want
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -19,6 +21,11 @@ class Choice:
     name: str
     value: Any
     reason: str
+
+    def __str__(self) -> str:
+        """The line that is printed before the training."""
+        line = f"{self.name} {self.value}: {self.reason}"
+        return f"warning: {line}" if self.reason.startswith(INSTEAD) else line
 
 
 def as_settings(choices: Iterable[Choice]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dividemix.methods import METHODS
 from dividemix.nets.settings import LINEAR
+from dividemix.planning.choices import INSTEAD
 from dividemix.planning.job import JOB_FIELDS, known_to
 from dividemix.planning.presets import DEFAULT, find_preset
 
@@ -56,8 +57,8 @@ def reason_for(method: str, preset: str, given: Mapping[str, Any], *, kind: "Kin
         return None
     own = [name for name in given if name not in known_to(usual, given)]
     if not own:
-        return f"{usual} has no net {given['net']}"
-    return f"{' and '.join(own)} {'is a setting' if len(own) == 1 else 'are settings'} of it, not of {usual}"
+        return f"{INSTEAD} {usual}, which has no net {given['net']}"
+    return f"{INSTEAD} {usual}, because you gave {' and '.join(own)}, which {usual} does not have"
 
 
 def method_for_vectors(given: Mapping[str, Any]) -> str | None:

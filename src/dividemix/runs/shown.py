@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dividemix.data.spreadsheet import as_field
 from dividemix.errors import counted
 from dividemix.judging.records import EpochRow
@@ -34,8 +37,18 @@ def run_words(run: "Run") -> str:
 
 def skipped_words(material: "Material", place: Path | None = None) -> str:
     """How many parts of the data were skipped, where they are listed, and why the first one was."""
-    first, where = material.skipped[0], "" if place is None else f", all listed in {place}"
-    return f"skipped {len(material.skipped)} of the files{where}; {first.path}: {first.reason}"
+    first, where = material.skipped[0], "" if place is None else f" (list: {place})"
+    number, noun = len(material.skipped), "file or row" if material.given_kind == "images" else "row"
+    amount = f"{number:,} {noun if number == 1 else noun.replace('file', 'files').replace('row', 'rows')}"
+    used = f"{len(material.rows):,} {material.given_kind} are used"
+    return f"skipped {amount}, {used}{where}. The first: {first.path}: {first.reason}"
+
+
+def flags_words(is_flagged: NDArray[np.bool_], is_wrong: NDArray[np.bool_]) -> str:
+    """How many flagged labels are wrong and how many wrong ones are not flagged, both (N,), if that is known."""
+    num_found, num_flagged = int((is_flagged & is_wrong).sum()), int(is_flagged.sum())
+    flagged = f"{num_found:,} of {num_flagged:,} flagged labels are really wrong" if num_flagged else "none is flagged"
+    return f"true labels are known: {flagged}; {int(is_wrong.sum()) - num_found:,} wrong labels are not flagged"
 
 
 def run_html(run: "Run") -> str:

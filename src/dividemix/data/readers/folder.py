@@ -38,8 +38,9 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
                 " images as test"
             )
         listing, test = (_listing(folder, parts, known) for parts in (train, splits - train))
-        if len(others := natural_sorted(splits - train)) > 1:
-            test = dataclasses.replace(test, notes=(f"the images of {printable(' and '.join(others))} together",))
+        names_of_test = printable(" and ".join(natural_sorted(splits - train)))
+        amounts = f"({len(listing.files):,} images), {names_of_test} to test on ({len(test.files):,} images)"
+        listing = dataclasses.replace(listing, notes=(f"{printable(min(train))} is to train on {amounts}",))
         return listing, test
     if not names:
         raise InputError(
@@ -79,7 +80,7 @@ def _listing(folder: Path, parts: set[str], known: dict[Hashable, str]) -> Listi
                     found.append((shown, printable(name)))
             if len(found) == number_before:
                 empty = printable((Path(part) / name).as_posix())
-                ignored.append(Skipped(empty, "class folder without images: skipped"))
+                ignored.append(Skipped(empty, "folder without images: it is no class"))
     found.sort(key=lambda entry: natural_key(entry[0]))
     files: list[ImageLike] = [folder / path for path, _ in found]
     return Listing(
