@@ -69,7 +69,7 @@ def test_other_words_get_none(message: str) -> None:
         ),
         (
             "argument --to: invalid choice: 'labelstudio' (choose from label-studio, fiftyone)",  # Python 3.12
-            "--to is 'labelstudio': did you mean label-studio?",
+            "--to is 'labelstudio': it must be one of label-studio, fiftyone (did you mean label-studio?)",
         ),
         ("argument --extend: invalid int value: 'x'", "--extend is 'x': it must be an integer"),
         ("argument --accept_above: invalid float value: 'x'", "--accept_above is 'x': it must be a number"),
@@ -91,4 +91,10 @@ def test_an_unknown_word_is_named_with_what_may_have_been_meant() -> None:
         "unknown flag --learning_rate: did you mean --lr?"
     )
     assert unknown_argument("--xyzzy", "dividemix train", FLAGS) == "unknown flag --xyzzy: see dividemix train --help"
+    assert unknown_argument("new", "dividemix evaluate", FLAGS) == (
+        "unexpected argument 'new': test data is given by --test new"
+    )
+    told = "unexpected argument 'mixup': for the settings of a method: dividemix train --method mixup --help"
+    assert unknown_argument("mixup", "dividemix methods", FLAGS) == told
+    assert "resume RUN --extend N" in unknown_argument("--epochs=5", "dividemix resume", ())
     assert unknown_argument("lr", "dividemix train", FLAGS) == "unexpected argument 'lr': see dividemix train --help"

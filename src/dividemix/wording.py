@@ -19,6 +19,13 @@ _NO_NUMBER = re.compile(r"argument (\S+): invalid (int|float) value: ('.*')$")
 _NO_VALUE = re.compile(r"argument (\S+): expected (?:one|at least one) argument$")
 _MISSING = re.compile(r"the following arguments are required: (.+)$")
 
+# What may be meant by an argument that a command does not take.
+_ARGUMENTS = {
+    "evaluate": "test data is given by --test {word}",
+    "methods": "for the settings of a method: dividemix train --method {word} --help",
+    "presets": "for the settings of a preset: dividemix train --preset {word} --help",
+}
+
 
 def with_dashes(message: str, flags: Collection[str]) -> str:
     """The message with a flag's dashes: "lr is ..." becomes "--lr is ...", "... a smaller lr" "... a smaller --lr".
@@ -43,7 +50,9 @@ def plainly(message: str, program: str) -> str:
         listed = ", ".join(choices)
         if name == "COMMAND":
             return f"unknown command {word!r}: {or_meant(word, choices, f'the commands are {listed}')}"
-        return f"{name} is {word!r}: {or_meant(word, choices, f'it must be one of {listed}')}"
+        near = nearest(word, choices)
+        meant = "" if near is None else f" (did you mean {near}?)"
+        return f"{name} is {word!r}: it must be one of {listed}{meant}"
     if found := _NO_NUMBER.match(message):
         return f"{found[1]} is {found[3]}: it must be {'an integer' if found[2] == 'int' else 'a number'}"
     if found := _NO_VALUE.match(message):
@@ -56,8 +65,12 @@ def plainly(message: str, program: str) -> str:
 def unknown_argument(word: str, program: str, flags: Iterable[str]) -> str:
     """The message for a word that the parser does not know, with the flag that the user may have meant."""
     see = f"see {program} --help"
+    command = program.partition(" ")[2]
     if not word.startswith("-"):
-        return f"unexpected argument {word!r}: {see}"
+        meant = _ARGUMENTS.get(command, see).format(word=word)
+        return f"unexpected argument {word!r}: {meant}"
     flag = word.partition("=")[0]
+    if (command, flag) == ("resume", "--epochs"):
+        return f"unknown flag {flag}: dividemix resume RUN --extend N adds N epochs to a finished run"
     near = nearest(flag.lstrip("-"), [known.lstrip("-") for known in flags])
     return f"unknown flag {flag}: " + (see if near is None else f"did you mean --{near}?")

@@ -44,7 +44,7 @@ def test_runs_without_a_common_sample_are_not_said_to_agree(capsys: pytest.Captu
     capsys.readouterr()
     assert main(["compare", "runs/one", "runs/two"]) == 0
     said = capsys.readouterr().out
-    assert "no two runs have a sample in common" in said
+    assert "warning: no two runs have a sample in common" in said
     assert "flagged by how many" not in said
 
 

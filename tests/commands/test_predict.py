@@ -149,6 +149,9 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp
         (["run", "photos", "--batch_size", "0"], "batch_size is 0"),
         (["run", "photos", "--batch_size", "x"], "--batch_size"),
         (["run", "photos", "--device", "abacus"], "device 'abacus'"),
+        (["run", "x.npz"], "x.npz: run was trained on images: give image files, folders or tables of paths"),
+        (["run", "news.csv"], "this model takes images: use that name for the column of their paths"),
+        (["photos", "trained"], "trained is a run, and comes first: dividemix predict trained photos"),
         (["run", "photos", "--out", "no/where.csv"], "it must be a file in an existing folder"),
         (["run", "photos", "--out", "photos"], "it must be a file in an existing folder"),
         (["run", "photos", "--out", "p.xlsx"], "--out is p.xlsx: a .csv file is written: change the extension"),
@@ -162,6 +165,10 @@ def test_names_that_are_not_text_do_no_harm(monkeypatch: pytest.MonkeyPatch, tmp
 def test_mistakes_end_in_one_line_and_change_nothing(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
+    (tmp_path / "x.npz").write_bytes(b"PK")
+    (tmp_path / "news.csv").write_text("text,label\na,b\n")
+    (tmp_path / "trained" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "trained" / "config.yaml").touch()
     before = tree(tmp_path)
     assert main(["predict", *arguments]) == 2
     output = capsys.readouterr()

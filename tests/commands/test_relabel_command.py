@@ -100,7 +100,11 @@ def test_the_stored_review_of_a_run_is_applied(photos: None, capsys: pytest.Capt
     [
         ([], "no decisions: give corrections.csv from the report, or --run RUN"),
         (["--accept_above", "0.9"], "--accept_above accepts suggestions of a run: name the run by --run RUN"),
-        (["--run", "run"], "run: no label was reviewed: use dividemix review run, or --accept_above 0.95"),
+        (["--run", "run"], "review run, or --accept_above 0.95 (accepts 1 of 2 suggestions)"),
+        (
+            ["--run", "run", "--accept_above", "0.995"],
+            "the surest has 0.99; review them: dividemix review run, or --accept_above 0.95 (accepts 1 of 2",
+        ),
         (["--run", "run", "--accept_above", "95"], "--accept_above is 95: must be a number from 0 to 1, such as 0.95"),
         (["--run", "photos", "--accept_above", "0.9"], "photos: not a run directory"),
         (["--run", "run", "--accept_above", "0", "--copy_to", "photos"], "photos: exists and is not empty"),
@@ -119,3 +123,6 @@ def test_a_run_in_the_place_of_the_data_is_named(photos: None, capsys: pytest.Ca
     Path("run/checkpoints").mkdir(exist_ok=True)
     Path("run/config.yaml").touch()
     assert "run is a run, not data: dividemix relabel DATA --run run" in fail(capsys, ["relabel", "run"])
+    for words in (["relabel", "run", "photos"], ["relabel", "photos", "run"]):
+        assert "dividemix relabel photos --run run" in fail(capsys, words)
+    assert "run is a run, not data" in fail(capsys, ["relabel", "run", "--run", "run"])

@@ -19,7 +19,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["table7"], "NAME is 'table7': did you mean table"),
+        (["table7"], "NAME is 'table7': it must be one of table1, table2, "),
         ([], "dividemix reproduce needs NAME: see dividemix reproduce --help"),
         (["table1", "--scale", "huge"], "--scale is 'huge': it must be one of mini, paper"),
         (["table1", "--seeds", "0"], "--seeds is 0: it must be an integer >= 1"),

@@ -241,7 +241,9 @@ def test_mistakes_are_one_line() -> None:
     s = CrossFittedSettings(**SHORT)
     with pytest.raises(InputError, match="needs net trees"):
         started(blobs(), CrossFittedSettings(**{**SHORT, "net": "linear"}))
-    with pytest.raises(InputError, match="needs vectors"):
+    with pytest.raises(
+        InputError, match="is for the rows of tables, and these are images: give another method, or none"
+    ):
         loop.start(METHOD, State.start(tiny_nets(num_nets=1), s), TrainingSets(TinyData()), s)
     alone = blobs()
     alone.labels[:] = 1

@@ -28,7 +28,9 @@ def test_the_net_computes_with_the_mean_of_the_heads(net: Linear | Fourier) -> N
 
 
 def test_images_and_other_nets_are_refused() -> None:
-    with pytest.raises(InputError, match="needs vectors, and these are images"):
+    with pytest.raises(
+        InputError, match="is for vectors and texts, and these are images: give another method, or none"
+    ):
         vectors_of(TinyData())
     with pytest.raises(InputError, match="set net to linear or fourier"):
         head_of(State.start(tiny_nets(num_nets=1), MethodSettings()))

@@ -237,7 +237,9 @@ def test_another_seed_gives_other_heads_and_the_same_seed_the_same() -> None:
 
 def test_images_and_other_nets_are_refused() -> None:
     s = RobustVectorsSettings(**SHORT)
-    with pytest.raises(InputError, match="needs vectors, and these are images"):
+    with pytest.raises(
+        InputError, match="is for vectors and texts, and these are images: give another method, or none"
+    ):
         loop.start(METHOD, State.start(tiny_nets(num_nets=1), s), TrainingSets(TinyData()), s)
     with pytest.raises(InputError, match="set net to linear or fourier"):
         started(blobs(), RobustVectorsSettings(**SHORT | {"net": "mlp"}))

@@ -68,7 +68,7 @@ def test_a_run_without_a_review_needs_a_number(run: Path) -> None:
 def test_a_number_above_every_suggestion_is_refused_with_the_surest(run: Path) -> None:
     """A copy without any change would look like a cleaned folder."""
     with pytest.raises(
-        InputError, match=r"accept_above is 0\.995: no suggestion .* so sure; the surest has 0\.99; take"
+        InputError, match=r"accept_above is 0\.995: no suggestion .* so sure; the surest has 0\.99; review"
     ):
         decisions_of(run, accept_above=0.995)
     review(run, "4,e.png,cat,cat,keep\n")

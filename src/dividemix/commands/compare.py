@@ -64,7 +64,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         console.print(table)
     say(_LEGEND + (f" {_PAIR_LEGEND}" if comparison["pairs"] else ""))
     if comparison["pairs"] and not any(pair["agreement"]["num_common"] for pair in comparison["pairs"]):
-        say("no two runs have a sample in common, so their label issues cannot be compared")
+        say("warning: no two runs have a sample in common, so their label issues cannot be compared")
     elif counts := comparison["flagged_by"]:
         each = ", ".join(f"{number:,} by {k}" for k, number in enumerate(counts) if k)
         say(f"flagged by how many of the {len(counts) - 1} finished runs: {each}; {counts[0]:,} by none")

@@ -13,7 +13,7 @@ from dividemix.commands.out_file import check_out, refuse_to_replace
 from dividemix.data.spreadsheet import as_field
 from dividemix.errors import InputError, counted
 from dividemix.meant import nearest_path
-from dividemix.runs.unfinished import named_run
+from dividemix.runs.unfinished import is_run, named_run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,6 +63,9 @@ def _predict(arguments: argparse.Namespace) -> int:
             near = nearest_path(place)
             raise InputError(f"{place}: no such file or folder{f': did you mean {near}?' if near else ''}")
 
+    if not is_run(arguments.run) and (runs := [place for place in arguments.samples if is_run(place)]):
+        raise InputError(f"{runs[0]} is a run, and comes first: dividemix predict {runs[0]} {arguments.run}")
+
     from dividemix import atomic
     from dividemix.model.model import Model
 
@@ -98,7 +101,12 @@ def _images(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Predict
     import numpy as np
 
     from dividemix.model.image_list import list_images
+    from dividemix.model.vector_files import VECTOR_FILES
 
+    if other := next((place for place in arguments.samples if place.suffix.lower() in (*VECTOR_FILES, ".txt")), None):
+        raise InputError(
+            f"{other}: {arguments.run} was trained on images: give image files, folders or tables of paths"
+        )
     images = list_images(arguments.samples)
     predictions = model.predict_files([file for _, file in images], batch_size=arguments.batch_size)
     for (name, _), probs in zip(images, predictions, strict=True):
@@ -133,12 +141,15 @@ def _texts(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Predicti
 
 def _rows(model: "Model", arguments: argparse.Namespace) -> "Iterator[_Prediction]":
     """The file and the index of each row, and its probabilities (C,)."""
-    from dividemix.data.readers.column_files import read_columns
+    from dividemix.data.readers.column_files import ROW_FILES, read_columns
     from dividemix.data.readers.row_table import rows_like
     from dividemix.model.row_input import RowInput
 
     assert isinstance(model.takes, RowInput)
     for path in arguments.samples:
+        if path.suffix.lower() not in ROW_FILES or path.is_dir():
+            names = ", ".join(map(repr, (model.takes.columns.dtype.names or ())[:20]))
+            raise InputError(f"{path}: {arguments.run} takes {', '.join(ROW_FILES)} files with the columns {names}")
         rows = rows_like(model.takes.columns.dtype, read_columns(path), str(path))
         for index, probs in enumerate(model.predict_proba(rows, batch_size=arguments.batch_size)):
             yield (as_field(_printed(str(path))), str(index)), probs

@@ -67,8 +67,11 @@ def _relabel(arguments: argparse.Namespace) -> int:
     data, file, run = arguments.data, arguments.corrections, arguments.run
     if run is None and arguments.accept_above is not None:
         raise InputError("accept_above accepts suggestions of a run: name the run by --run RUN")
-    if file is None and run is None and is_run(data):
-        raise InputError(f"{data} is a run, not data: dividemix relabel DATA --run {data}")
+    if is_run(data):
+        other = "DATA" if file is None else file
+        raise InputError(f"{data} is a run, not data: dividemix relabel {other} --run {data}")
+    if file is not None and is_run(file):
+        raise InputError(f"{file} is a run: dividemix relabel {data} --run {file}")
     if file is None and run is None:
         raise InputError("no decisions: give corrections.csv from the report, or --run RUN for those of its review")
     if arguments.out is not None and arguments.copy_to is not None:

@@ -115,7 +115,7 @@ class State:
         for k, net in enumerate(self.nets):
             for name, tensor in net.state_dict().items():
                 if not tensor.isfinite().all():
-                    problem = f"{name} of net {k + 1} is not finite; try a smaller lr"
+                    problem = f"{name} of net {k + 1} is infinite or NaN; try a smaller lr"
                     raise DivergedError(f"training diverged in epoch {self.epoch + 1}: {problem}")
 
 

@@ -193,7 +193,9 @@ def _vectors(data: TrainingData) -> FeatureData:
     from dividemix.data.features import FeatureData
 
     if not isinstance(data, FeatureData):
-        raise InputError("method cross_fitted needs vectors, and these are images: set method to robust")
+        raise InputError(
+            "method cross_fitted is for the rows of tables, and these are images: give another method, or none"
+        )
     return data
 
 

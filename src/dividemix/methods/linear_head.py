@@ -23,7 +23,9 @@ def head_of(state: State) -> nn.Linear:
 def vectors_of(data: TrainingData) -> FeatureData:
     """The data. Raises InputError unless they are vectors."""
     if not isinstance(data, FeatureData):
-        raise InputError("method robust_vectors needs vectors, and these are images: set method to robust")
+        raise InputError(
+            "method robust_vectors is for vectors and texts, and these are images: give another method, or none"
+        )
     return data
 
 

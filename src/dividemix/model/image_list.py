@@ -49,7 +49,7 @@ def _in_folder(folder: Path) -> list[Path]:
 def _in_table(table: Path) -> Iterator[str]:
     """The paths in a table, as they are written there; blank lines are skipped."""
     text = read_text_table(table, {_COLUMN})
-    column = text.column(_COLUMN, "use that name for the column of paths")
+    column = text.column(_COLUMN, "this model takes images: use that name for the column of their paths")
     for record in text.rows():
         path = record.value(column)
         if path:

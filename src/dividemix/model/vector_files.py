@@ -10,6 +10,7 @@ from dividemix.data.readers.list_column import ARROW, column_of
 from dividemix.data.readers.npz import read_array
 from dividemix.errors import InputError
 
+VECTOR_FILES = (".npy", ".npz", ".parquet", *ARROW)
 _NAMES = ("features", "x_test", "x_train", "x")  # of the array in an .npz file, the first that it has
 
 
@@ -19,7 +20,7 @@ def read_vectors(path: Path, features_column: str | None = None) -> NDArray[Any]
     An .npz file may call it x_test, x_train or x instead. Raises InputError if there are none.
     """
     suffix = path.suffix.lower()
-    takes = f"this model takes vectors: give .npy, .npz, .parquet, {' or '.join(ARROW)} files"
+    takes = f"this model takes vectors: give {', '.join(VECTOR_FILES[:-1])} or {VECTOR_FILES[-1]} files"
     if path.is_dir():
         raise InputError(f"{path} is a folder: {takes}")
     if not path.is_file():

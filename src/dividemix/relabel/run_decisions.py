@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dividemix.errors import InputError
-from dividemix.judging.issue_table import read_issue_table
+from dividemix.judging.issue_table import Issue, read_issue_table
 from dividemix.relabel.corrections import Correction, read_corrections
 from dividemix.runs.reviewed import review_file
 
@@ -22,7 +22,7 @@ def decisions_of(
     issues = read_issue_table(run)
     file = review_file(run)
     if decided is None and not file.is_file() and accept_above is None:
-        raise InputError(f"{run}: no label was reviewed: use dividemix review {run}, or accept_above 0.95")
+        raise InputError(f"{run}: no label was reviewed: use dividemix review {run}{_or_accept(issues)}")
     if decided is None:
         decided = read_corrections(file) if file.is_file() else []
     if accept_above is None:
@@ -44,6 +44,15 @@ def decisions_of(
         surest = max((one.predicted_prob for one in issues if one.is_label_issue), default=None)
         if surest is None:
             raise InputError(f"{run}: no label is flagged, so there is no suggestion to accept")
-        least = f"the surest has {surest:.2f}; take a smaller number, or review them: dividemix review {run}"
+        least = f"the surest has {surest:.2f}; review them: dividemix review {run}{_or_accept(issues)}"
         raise InputError(f"accept_above is {accept_above:g}: no suggestion for a flagged label is so sure; {least}")
     return [*decided, *accepted]
+
+
+def _or_accept(issues: Sequence[Issue]) -> str:
+    """A number for accept_above that accepts some suggestions, and how many; nothing if no label is flagged."""
+    probs = [one.predicted_prob for one in issues if one.is_label_issue]
+    if not probs:
+        return ""
+    above = next((number for number in (0.95, 0.9, 0.8, 0.7, 0.6, 0.5) if max(probs) >= number), 0.0)
+    return f", or accept_above {above:g} (accepts {sum(one >= above for one in probs):,} of {len(probs):,} suggestions)"
