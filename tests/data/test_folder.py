@@ -245,8 +245,13 @@ def test_the_test_part_of_a_divided_folder_is_taken(tmp_path: Path) -> None:
 
 def test_no_class_folders(tmp_path: Path) -> None:
     make(tmp_path / "flat", "1.png", "2.png")
-    with pytest.raises(InputError, match="flat: no class folders in it: put the images of each class"):
+    with pytest.raises(
+        InputError, match=r"flat: no class folders in it, but 2 images, .*: put the images of each class"
+    ):
         read_source(str(tmp_path / "flat"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty: no class folders in it, it is empty: put"):
+        read_source(str(tmp_path / "empty"))
     (tmp_path / "hollow/a").mkdir(parents=True)
     (tmp_path / "hollow/b").mkdir()
     with pytest.raises(InputError, match="hollow: has no images"):

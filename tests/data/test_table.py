@@ -229,7 +229,7 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
             [["file", "label"], *ROWS],
             {},
             "no column 'path' in its first line, which has 'file', 'label': "
-            "name the labels of rows by target, a column of texts by text_column, one of paths by path_column$",
+            "for images set path_column NAME, for texts set text_column NAME, for other rows set target NAME$",
         ),
         (
             [["path", "class"], *ROWS],

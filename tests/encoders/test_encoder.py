@@ -251,7 +251,10 @@ def test_a_missing_folder_is_one_line_and_the_package_is_not_asked(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("resnet50", "unknown encoder 'resnet50': use timm:MODEL, torchvision:MODEL"),
+        (
+            "resnet50",
+            "unknown encoder 'resnet50': use timm:MODEL, .* did you mean torchvision:resnet50 or timm",
+        ),
         ("timm:", "unknown encoder 'timm:'"),
         ("net:resnet50", "has no weights: name a file, as net:resnet50=weights.safetensors"),
         ("net:mlp=x.pth", "the nets with weights to load are resnet50, inception_resnet_v2$"),

@@ -59,4 +59,5 @@ def check_name(name: str) -> None:
         import_foreign("encoder", name)
     elif source not in SOURCES or not model:
         known = ", ".join(f"{one}:MODEL" for one in SOURCES)
-        raise InputError(f"unknown encoder {name!r}: use {known}, or your own as package.module:function")
+        meant = "" if ":" in name else f"; did you mean torchvision:{name} or timm:{name}?"
+        raise InputError(f"unknown encoder {name!r}: use {known}, or your own as package.module:function{meant}")

@@ -12,7 +12,7 @@ from dividemix.data.readers.rows import TEST_NAMES, TRAIN_NAMES
 from dividemix.data.same_file import identity
 from dividemix.data.source import Skipped
 from dividemix.data.walk import walk
-from dividemix.errors import InputError, refused
+from dividemix.errors import InputError, counted, refused
 
 
 def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
@@ -25,7 +25,7 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
     """
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    names, _ = _entries(folder)
+    names, others = _entries(folder)
     splits = {name for name in names if name.lower() in TRAIN_NAMES + TEST_NAMES and _entries(folder / name)[0]}
     known: dict[Hashable, str] = {}
     train = {name for name in splits if name.lower() in TRAIN_NAMES}
@@ -44,8 +44,8 @@ def list_folder(folder: Path) -> tuple[Listing, Listing | None]:
         return listing, test
     if not names:
         raise InputError(
-            f"{folder}: no class folders in it: put the images of each class in a separate folder, "
-            "or list them in a .csv file with columns path and label"
+            f"{folder}: no class folders in it, {_directly(others)}: put the images of each class in a separate folder,"
+            " or list them in a .csv file with columns path and label"
         )
     listing = _listing(folder, {""}, known)
     if meant := meant_folder(listing.paths):
@@ -90,6 +90,14 @@ def _listing(folder: Path, parts: set[str], known: dict[Hashable, str]) -> Listi
         labels=[label for _, label in found],
         ignored=sorted(ignored, key=lambda one: natural_key(one.path)),
     )
+
+
+def _directly(names: list[str]) -> str:
+    """What else is in a folder without subfolders."""
+    num_images = sum(Path(name).suffix.lower() in image_suffixes() for name in names)
+    if num_images:
+        return f"but {counted(num_images, 'image')}, and if it is itself the folder of a class, give the one above it"
+    return f"but {counted(len(names), 'file')} that are not images" if names else "it is empty"
 
 
 def _holds_images(folder: Path) -> bool:
