@@ -214,7 +214,7 @@ def test_what_was_skipped_and_what_to_doubt_is_a_warning(
     assert skipped.startswith(f"skipped 30 files or rows, {used}. The first: ")
     assert {one.filename for one in caught if one.category in _WARNINGS} == {__file__}
     assert f"warning: {skipped}" in printed.splitlines()
-    assert any(line.startswith("holdout ") for line in printed.splitlines())
+    assert any(line.startswith("  holdout ") for line in printed.splitlines())
     assert f", 30 skipped, {len(summary['cautions'])} caution" in repr(run)
     shown = run._repr_html_()
     assert all(html.escape(text) in shown for text in (skipped, *summary["cautions"]))

@@ -26,7 +26,8 @@ def test_the_repr_is_one_short_line(run: Run) -> None:
     """It once had 31,000 characters."""
     line = repr(run)
     assert line.startswith("Run('")
-    assert line.endswith(f"<b>run': dividemix, 4 of 4 epochs, test {run.rows[-1]['test_acc']:.2f} %)")
+    assert line.endswith(f"<b>run': dividemix, 4 of 4 epochs, test {run.rows[-1]['test_acc']:.2f} %, 1 caution)")
+    assert len(run.summary()["cautions"]) == 1
     assert len(line) < 300
     assert repr(run.label_issues()).startswith("LabelIssues(40 samples, ")
     assert len(repr(run.label_issues())) < 60
