@@ -111,6 +111,8 @@ def _model_words(path: Path, summary: RunSummary) -> str:
     if (agreed := summary.get("kept_val_acc")) is not None:
         is_clean = saved_rows(RunDirectory(path))[epoch - 1].get("val_is_clean")
         words.append(f"validation accuracy {agreed:.1f} %" if is_clean else agreement_words(agreed))
+    if len(words) == 1:
+        words.append("its accuracy was not measured")
     return ", ".join(words)
 
 
