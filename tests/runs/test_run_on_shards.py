@@ -102,7 +102,7 @@ def test_a_training_that_is_killed_within_an_epoch_resumes_to_the_same_bits(
     _, status = os.waitpid(child, 0)
     assert os.WTERMSIG(status) == signal.SIGKILL
     run = Run.load(tmp_path / "killed")
-    assert run.state.epoch == 2
+    assert run.state.epoch in (1, 2)  # a thread was saving the second epoch
     finish(run)
     assert settled(tmp_path / "killed") == settled(tmp_path / "whole")
 
