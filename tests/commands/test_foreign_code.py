@@ -100,7 +100,7 @@ def test_the_settings_of_a_users_method_are_in_the_help(code: Path, capsys: pyte
     with pytest.raises(SystemExit):
         main(["train", *OWN[:2], "--help"])
     text = " ".join(capsys.readouterr().out.split())
-    assert "settings of their_methods:OBJECT [value]" in text
+    assert "settings of their_methods:OBJECT; in brackets the default" in text
     assert "--patience INT how long to wait [3]" in text
     assert "lambda_u" not in text
 
