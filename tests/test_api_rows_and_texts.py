@@ -128,6 +128,6 @@ def test_texts_stay_texts_in_a_directory_with_a_file_of_that_name(
     monkeypatch.chdir(tmp_path)
     assert read_arrays(texts, labels).kind == "texts"
     message = r"no such file; .* image_root .*; of texts, give a table and text_column$"
-    for given, more in ((texts, {"image_root": tmp_path}), ([*texts[:-1], "a.png"], {})):
+    for given, root in ((texts, tmp_path), ([*texts[:-1], "a.png"], None)):
         with pytest.raises(InputError, match=message):
-            read_arrays(given, labels, **more)
+            read_arrays(given, labels, image_root=root)

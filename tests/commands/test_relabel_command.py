@@ -73,8 +73,8 @@ def test_sure_suggestions_are_accepted_without_a_browser(photos: None, capsys: p
     lines = ["path,label", "photos/cat/a.png,dog", "photos/cat/b.png,cat", "photos/dog/c.png,dog"]
     assert Path("photos_corrected.csv").read_text().split() == lines
     assert main([*words, "--copy-to", "clean"]) == 0
-    words = "clean: 3 images; 1 label changed; all others are as before\nnext: dividemix train clean\n"
-    assert capsys.readouterr().out == words
+    said = "clean: 3 images; 1 label changed; all others are as before\nnext: dividemix train clean\n"
+    assert capsys.readouterr().out == said
     assert images_in("clean") == ["cat/b.png", "dog/a.png", "dog/c.png"]
     assert images_in("photos") == ["cat/a.png", "cat/b.png", "dog/c.png"]
 

@@ -87,7 +87,7 @@ def test_mistakes_are_one_line(table: Path, capsys: pytest.CaptureFixture[str]) 
     assert "'colour' is numeric, but has" in fail(
         capsys, ["train", "table.csv", "--target", "label", "--numeric", "colour"]
     )
-    assert "the labels of rows by --target" in fail(capsys, ["train", "table.csv"])
+    assert "for rows name the labels by --target" in fail(capsys, ["train", "table.csv"])
     succeed("table.csv", "--target", "label", "--key", "name", "--out", "run")
     assert "its images are not files, which Label Studio needs" in fail(
         capsys, ["share", "run", "--to", "label-studio", "--all"]

@@ -229,7 +229,7 @@ def test_a_path_that_comes_back_inside_is_fine(folder: Path) -> None:
             [["file", "label"], *ROWS],
             {},
             "no column 'path' in its first line, which has 'file', 'label': "
-            "for images set path_column NAME, for texts set text_column NAME, for other rows set target NAME$",
+            "for images set path_column NAME, for texts set text_column NAME, for rows name the labels by target$",
         ),
         (
             [["path", "class"], *ROWS],

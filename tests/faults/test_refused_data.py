@@ -29,6 +29,7 @@ from dividemix.data.check import check
 from dividemix.data.human_labels import human_labels
 from dividemix.data.readers import read_source
 from dividemix.data.readers.arrays import read_arrays
+from dividemix.data.readers.table_columns import TableColumns
 from dividemix.errors import InputError
 from dividemix.report.pictures import Pictures
 from dividemix.report.thumbnails import encode
@@ -180,9 +181,9 @@ def test_a_parquet_file_that_is_refused_is_not_called_damaged(tmp_path: Path, co
     images = save_images(tmp_path, small_images(12), [f"{number}.png" for number in range(12)])
     vectors = small_images(12).reshape(12, -1)[:, :4].astype(np.float32)
     pq.write_table(pa.table({"path": list(map(str, images)), "v": list(vectors), "label": labels}), path)
-    read_source(str(path), **columns)
+    read_source(str(path), columns=TableColumns(**columns))
     with few_files(), pytest.raises(InputError) as caught:
-        read_source(str(path), **columns)
+        read_source(str(path), columns=TableColumns(**columns))
     assert str(caught.value).endswith("cannot be read: Too many open files: allow more open files (ulimit -n)")
 
 

@@ -38,7 +38,9 @@ def list_table(
         if what == "path" and (column := nearest("text", others)):
             remedy = f"if the samples are texts, name their column, for example text_column {column!r}"
         elif what == "path" and other is None:
-            remedy = "for images set path_column NAME, for texts set text_column NAME, for other rows set target NAME"
+            remedy = (
+                "for images set path_column NAME, for texts set text_column NAME, for rows name the labels by target"
+            )
         text.column(name, remedy if votes is None or what == "path" else "name the columns of the annotators")
     for name in (path_column, *with_labels, TRUE_LABEL, SPLIT):
         if text.columns.count(name) > 1:
